@@ -146,6 +146,12 @@ def _error(cls: type[_T]) -> type[_T]:
     return made
 
 
+def _restored(cls: type[OdfbuildError], fields: dict[str, Any]) -> OdfbuildError:
+    made = cls.__new__(cls)
+    vars(made).update(fields)
+    return made
+
+
 @_error
 class OdfbuildError(Exception):
     """What went wrong, where, why, and the way out.
@@ -163,6 +169,10 @@ class OdfbuildError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickle would assign to fields.
+        return _restored, (self.__class__, vars(self))
 
     def apart(self) -> tuple[OdfbuildError, ...]:
         """The errors that travel together in this one, or just this one."""

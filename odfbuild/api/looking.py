@@ -142,10 +142,12 @@ class Looking(Base):
     def freshness(self, at: datetime | None = None) -> list[DatasetAge]:
         """How old datasets are by their watermarks at a time (default: now), and may be."""
         from odfbuild.report.freshness import ages_of
+        from odfbuild.survey.source_drift import count_late_files
 
         now = Timestamp.now() if at is None else timestamp(at)
         watermarks = {name: each.watermark for name, each in self.datasets().items()}
-        return ages_of(watermarks, self.config().freshness, now)
+        late = count_late_files(self._folder, self._given, watermarks)
+        return ages_of(watermarks, self.config().freshness, now, late)
 
     @needs_engine
     def late(self, dataset: str) -> Late:

@@ -25,6 +25,7 @@ from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
     InputSlices,
+    LocalTimes,
     OnSchemaChange,
     Skipped,
     vocabulary_of,
@@ -55,6 +56,7 @@ from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
 from odfbuild.store import merge_slices
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.late_files import LATE_FILE, late_files
 from odfbuild.values import dataclass
 from odfbuild.wording import count
 
@@ -70,9 +72,11 @@ class Arrival:
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
-    the bytes that it stands for. Records that do not fit are an error unless `skip_bad_records`;
+    the bytes that it stands for; `late` is the name of a file that leaves the source where it
+    stood. Records that do not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
-    several records, `blank_event_times` about records with none in a column for it,
+    several records, `blank_event_times` about records with none in a column for it, `local_times`
+    about those that a zone has not or twice,
     `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
     """
 
@@ -82,10 +86,12 @@ class Arrival:
     event_time: Timestamp | None
     source_state: SourceState | None
     content: str | None = None
+    late: str | None = None
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
     blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
     watermark: WatermarkRule = BY_RECORDS
 
@@ -115,7 +121,16 @@ def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> Fe
         settings=config.ingest,
         moved=source is not None and has_moved(source.fetch, transaction.base),
         content=_content_read(transaction),
+        late=_late(transaction, config),
     )
+
+
+def _late(transaction: Transaction, config: Config) -> tuple[str, ...]:
+    """Paths of the late files that are to be read."""
+    source, base, name = transaction.state.polling_source, transaction.base, transaction.alias
+    if source is None or base is None or config.ingest.late_policy(name) != "read":
+        return ()
+    return tuple(late_files(transaction.workspace, name, base, source, str(config.root)))
 
 
 def _content_read(transaction: Transaction) -> str | None:
@@ -171,9 +186,11 @@ def _arrival(
         event_time=fetched.event_time,
         source_state=fetched.state,
         content=fetched.content,
+        late=fetched.display_name.rpartition("/")[2] if fetched.late else None,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
+        local_times=settings.time_policy(transaction.alias),
         # A definition that says where event times come from says so for these records, too.
         blank_event_times="fill"
         if getattr(source.fetch, "event_time", None) is not None
@@ -245,6 +262,8 @@ def stage_ingest(
     except QueryError as error:
         raise error.noted(f"with the data of '{arrival.display_name}'") from None
     extra = _recorded(arrival.content)
+    if arrival.late is not None:
+        extra[LATE_FILE] = arrival.late
     if staged is not None and transaction.state.schema is not None:
         store = transaction.workspace.dataset(transaction.alias)
         extra |= linked_objects(store, schema_of(transaction.state.schema), staged.path) or {}
@@ -274,6 +293,7 @@ def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTa
         on_schema_change=arrival.on_schema_change,
         duplicate_keys=arrival.duplicate_keys,
         blank_event_times=arrival.blank_event_times,
+        local_times=arrival.local_times,
         shapefile_encoding=arrival.shapefile_encoding,
     )
 

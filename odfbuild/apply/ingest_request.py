@@ -25,6 +25,7 @@ from odfbuild.engine.contract import (
     BlankEventTimes,
     DuplicateKeys,
     EngineFactory,
+    LocalTimes,
     OnSchemaChange,
     StepProgress,
 )
@@ -51,8 +52,8 @@ class IngestRequest:
     for one source with the same key only the first one counts. Records that do not fit are an error
     unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
     `duplicate_keys` about keys of a snapshot with several records, `blank_event_times` about
-    records with none in a column for it, unless `event_time` is given, `shapefile_encoding` of
-    shapefiles.
+    records with none in a column for it, unless `event_time` is given, `local_times` about those
+    that a zone has not or twice, `shapefile_encoding` of shapefiles.
     """
 
     dataset: str
@@ -64,6 +65,7 @@ class IngestRequest:
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
     blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
 
     def under(self, config: Config) -> IngestRequest:
@@ -74,6 +76,7 @@ class IngestRequest:
             on_schema_change=config.ingest.schema_policy(self.dataset),
             duplicate_keys=config.ingest.key_policy(self.dataset),
             blank_event_times=config.ingest.event_time_policy(self.dataset),
+            local_times=config.ingest.time_policy(self.dataset),
             shapefile_encoding=config.ingest.shapefile_encoding(self.dataset),
         )
 
@@ -156,6 +159,7 @@ def _append(
         skip_bad_records=request.skip_bad_records,
         on_schema_change=request.on_schema_change,
         duplicate_keys=request.duplicate_keys,
+        local_times=request.local_times,
         blank_event_times="fill" if request.event_time else request.blank_event_times,
         shapefile_encoding=request.shapefile_encoding,
         watermark=rule_of(config.watermarks if config else (), request.dataset),

@@ -59,6 +59,7 @@ from odfbuild.store.cache import project
 from odfbuild.store.claims import held_elsewhere
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.late_files import remember_in_vain
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.survey.protection import check_unprotected
 
@@ -351,6 +352,7 @@ class _Run:
         else:
             ready = read_together(transaction, self.engine.get, batch, folders, config)
         waiting: list[tuple[Ingested, FileMark | None]] = []
+        in_vain: list[str] = []
 
         def commit() -> Transaction:
             records = sum(came.records for came, _ in waiting)
@@ -359,6 +361,8 @@ class _Run:
             if base is not None:
                 marks = [looked for _, looked in waiting if looked is not None]
                 ReadMarks(config.cache, base.dataset_id).add(*marks)
+                remember_in_vain(self.workspace, base, in_vain)
+                in_vain.clear()
             for came, _ in waiting:
                 progress.skip(came.skipped)
                 progress.tolerate(came.drift)
@@ -377,6 +381,7 @@ class _Run:
                     commit()
                 raise
             waiting.append((came, looked))
+            in_vain += [fetched.display_name] if fetched.late and not came.records else []
             note = came.note or note
             audit = transaction.audit
             if result is None or (audit is not None and audit.reads_its_own):

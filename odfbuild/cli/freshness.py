@@ -24,6 +24,7 @@ def freshness(
     """Show how old datasets are by their watermarks."""
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.freshness import ages_of, ages_to_data, render_ages
+    from odfbuild.survey.source_drift import count_late_files
 
     state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
@@ -33,7 +34,8 @@ def freshness(
         for name, projection in state.workspace().readable().items()
         if chosen is None or name in chosen
     }
-    ages = ages_of(watermarks, state.config().freshness, now)
+    late = count_late_files(state.directory, state.given, watermarks)
+    ages = ages_of(watermarks, state.config().freshness, now, late)
     if as_json:
         state.console.data(ages_to_data(ages))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,9 @@ from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions, Newes
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
+    from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.multihash import Multihash
+    from odfbuild.report.chain import Names
     from odfbuild.store.workspace import Workspace
 
 
@@ -28,17 +31,22 @@ def log(
             help="Show the upstream blocks that its records were made from, and the queries.",
         ),
     ] = False,
+    oneline: Annotated[
+        bool, typer.Option("--oneline", help="Show each block on one line.")
+    ] = False,
     as_of: AsOfOption = None,
     as_json: JsonOptions,
 ) -> int:
     """Show the metadata chain of a dataset, newest block first."""
-    from odfbuild.report.chain import log_to_data, render_log
+    from odfbuild.report.chain import log_to_data, render_log, render_oneline
 
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
     if vintage and as_of is not None:
         raise typer.BadParameter("--vintage tells of the records of now", param_hint="--as-of")
+    if oneline and (vintage or as_json):
+        raise typer.BadParameter("it is a form of the blocks as text", param_hint="--oneline")
     if vintage:
         return _vintage(state, workspace, name, as_json)
     store = workspace.dataset(name)
@@ -47,8 +55,21 @@ def log(
     if as_json:
         state.console.data(log_to_data(blocks))
     else:
-        state.console.result(render_log(blocks, color=state.console.color))
+        render = render_oneline if oneline else render_log
+        state.console.result(render(blocks, _names(workspace), color=state.console.color))
     return 0
+
+
+def _names(workspace: Workspace) -> Names:
+    from odfbuild.errors import OdfbuildError
+
+    def name_of(identity: DatasetId) -> str | None:
+        try:
+            return workspace.resolve(identity)
+        except OdfbuildError:
+            return None  # of a chain that is damaged; `verify` says so
+
+    return cache(name_of)
 
 
 def _head_at(workspace: Workspace, name: str, as_of: str) -> Multihash | None:

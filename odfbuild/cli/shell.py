@@ -78,6 +78,11 @@ def converse(state: Context, *, history: bool, as_of: str | None, engine: Answer
             except OdfbuildError as error:
                 state.console.error(*error.apart())
                 failed = True
+            except KeyboardInterrupt:
+                # A question in Spark goes on in its JVM: that ends with the shell.
+                if by is not AnsweredBy.DUCKDB or not state.console.interactive:
+                    raise
+                state.console.note("Interrupted.")
     finally:
         spark.stop()
     return int(failed and not state.console.interactive)

@@ -210,6 +210,12 @@ BlankEventTimes = Literal["fail", "fill"]
 takes them for bad records, `fill` gives them the event time of the file."""
 
 
+LocalTimes = Literal["fail", "earlier"]
+"""What becomes of times with the name of a zone whose clocks never showed them, or showed them
+twice: `fail` takes them for bad values, `earlier` moves the one forward by what the clocks were put
+forward, and takes the earlier instant of the other."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
@@ -238,6 +244,7 @@ class IngestTask:
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
     blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
     event_times: tuple[Timestamp, ...] = ()
     apart: bool = False
@@ -249,8 +256,8 @@ class IngestTask:
     def _kind(self) -> tuple[object, ...]:
         source = (self.read, self.preprocess, self.merge, self.vocab, self.shapefile_encoding)
         policies = (self.skip_bad_records, self.on_schema_change, self.duplicate_keys)
-        policies = (*policies, self.blank_event_times)
-        return (*source, self.history_schema, *policies)
+        times = (self.blank_event_times, self.local_times)
+        return (*source, self.history_schema, *policies, *times)
 
     @property
     def another_way(self) -> str:

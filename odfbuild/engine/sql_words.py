@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 _TOKEN = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)
     |(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")|(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)"""
 # In standard SQL, names stand in double quotes, and backslashes are nothing special.
-_STANDARD = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^']|'')*')|(?P<word>"(?:[^"]|"")*"|\w+)|(?P<sign>.)"""
+_STANDARD = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^']|'')*')
+    |(?P<word>"(?:[^"]|"")*"|\w+)|(?P<sign>.)"""
 Quote = Literal["`", '"']
 """What a dialect puts around names: Spark backticks, standard SQL double quotes."""
 _TOKENS = {

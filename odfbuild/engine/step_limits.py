@@ -46,7 +46,7 @@ def limit_of_step(store: DatasetStore, event: ExecuteTransform) -> StepLimit | N
         said = json.loads(store.bring("checkpoints", checkpoint.physical_hash).read_bytes())
         limit = Limit.of(said.get("limit"))
         return None if limit is None else StepLimit(limit, frozenset(said["sampled"]))
-    except (ValueError, AttributeError, KeyError, TypeError):
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return None  # of another engine
 
 
@@ -57,5 +57,5 @@ def is_of_coordinator(checkpoint: Path) -> bool:
             return False
         found = json.loads(checkpoint.read_bytes())
         return isinstance(found, dict) and "consumed" in found
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

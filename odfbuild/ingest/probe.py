@@ -98,6 +98,24 @@ def _probe_glob(
     return _news(source, new, names, message, may_open)
 
 
+def probe_late(
+    source: SetPollingSource,
+    late: list[str],
+    state: SourceState | None,
+    root: Path,
+    listed: list[str],
+    may_open: Callable[[str], bool],
+) -> SourceFacts:
+    """What is to be read of a source of files if those that came `late` are read first."""
+    step = source.fetch
+    assert isinstance(step, FetchStepFilesGlob)
+    paths = [*late, *new_files(step, listed, state, root=str(root))]
+    names = tuple(display_name(path, str(root)) for path in paths)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    came = "came late" if len(paths) == len(late) else f"are new, {len(late)} of them late"
+    return _news(source, paths, names, f"{names[0]}{more} {came}", may_open)
+
+
 def _probe_file(
     source: SetPollingSource,
     url: str,

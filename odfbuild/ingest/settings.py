@@ -13,7 +13,12 @@ from odfbuild.declared_settings import Fits, setting
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import BlankEventTimes, DuplicateKeys, OnSchemaChange
+    from odfbuild.engine.contract import (
+        BlankEventTimes,
+        DuplicateKeys,
+        LocalTimes,
+        OnSchemaChange,
+    )
 
 Seconds = Annotated[float, Fits(exclusiveMinimum=0)]
 Count = Annotated[int, Fits(minimum=1)]
@@ -44,6 +49,17 @@ class IngestSettings:
         {},
         "By pattern of dataset names, what becomes of a snapshot in which a key has several "
         f"records{_LAST}; default: fail",
+    )
+    local_times: Mapping[str, Literal["fail", "earlier"]] = setting(
+        {},
+        "By pattern of dataset names, what becomes of times with the name of a zone whose clocks "
+        "never showed them (`earlier`: moved forward) or showed them twice (`earlier`: the first)"
+        f"{_LAST}; default: fail",
+    )
+    late_files: Mapping[str, Literal["read", "warn", "fail"]] = setting(
+        {},
+        "By pattern of dataset names, what becomes of files that come before the last one that "
+        f"was read, in the order of their source{_LAST}; default: warn",
     )
     blank_event_times: Mapping[str, Literal["fail", "fill"]] = setting(
         {},
@@ -113,6 +129,19 @@ class IngestSettings:
             case "last":
                 return "last"
         return "fail"
+
+    def time_policy(self, dataset: str) -> LocalTimes:
+        """What becomes of local times of a dataset that never were, or were twice."""
+        return "earlier" if _last_match(self.local_times, dataset) == "earlier" else "fail"
+
+    def late_policy(self, dataset: str) -> Literal["read", "warn", "fail"]:
+        """What becomes of files of a dataset that come before the last one that was read."""
+        match _last_match(self.late_files, dataset):
+            case "read":
+                return "read"
+            case "fail":
+                return "fail"
+        return "warn"
 
     def event_time_policy(self, dataset: str) -> BlankEventTimes:
         """What becomes of records of a dataset whose event time is blank."""

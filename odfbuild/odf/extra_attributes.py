@@ -37,7 +37,10 @@ def extra_to_json(value: Any) -> str:
 
 def extra_from_json(text: str) -> dict[str, Any]:
     """The map of attributes in a JSON text; `ValueError` for any other text."""
-    value = json.loads(text, parse_constant=_no_constant)
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError(f"attributes are nested more than {_MAX_DEPTH} deep") from None
     if not isinstance(value, dict):
         raise ValueError("extra attributes are not an object")
     if (problem := extra_problem(value)) is not None:

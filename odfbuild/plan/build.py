@@ -47,6 +47,11 @@ class Order(Protocol):
         """Aliases of all defined datasets, inputs first."""
         ...
 
+    @property
+    def checks(self) -> Mapping[str, tuple[str, ...]]:
+        """What the checks of datasets refer to."""
+        ...
+
 
 def build_plan(
     project: Project,
@@ -87,9 +92,15 @@ def build_plan(
     """
     declared = others.declared if others else {}
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
+    identities = ChainIdentities(projections)
+    if any(each.folded not in identities.states for each in project.definitions):
+        from odfbuild.plan.changes.lost import lost_chains
+
+        folder = project.config.state.name
+        faults = {**lost_chains(project.definitions, identities, rebuilt, folder), **faults}
     planner = _Planner(
         PlanInputs(
-            ChainIdentities(projections),
+            identities,
             facts,
             slice_index,
             refusals or {},

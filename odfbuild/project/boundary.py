@@ -1,6 +1,7 @@
 """Files that planning may open: those of the repository and of folders that the machine allows.
 
-Git brings links and paths that lead anywhere, and what is read shows in messages and plans.
+Git brings links and paths that lead anywhere, and what is read shows in messages and plans. Hidden
+files are not among them: `.git` holds the token of a job, `.env` and `.odfbuild-keys` hold secrets.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ class Boundary:
 
     def __init__(self, root: Path, folders: Sequence[Path] = ()) -> None:
         self._root = root
-        self._inside = {str(each): True for each in (top_of(root), *folders)}
-        self._tops = tuple(self._inside)
+        # A project, or its repository, may itself lie in a hidden folder.
+        self._tops = tuple(dict.fromkeys(map(str, (root, *folders, top_of(root)))))
+        self._inside = dict.fromkeys(self._tops, True)
 
     def may_open(self, path: str | Path) -> bool:
         """Whether a file lies where it may, wherever links lead."""
@@ -27,12 +29,22 @@ class Boundary:
         # Few paths have anything special about them, and the folders of most are known.
         if not text.startswith("/") or "/.." in text or os.path.islink(text):  # noqa: PTH114
             return self._leads_inside(text)
-        return text in self._tops or self._holds(text.rpartition("/")[0])
+        folder, _, name = text.rpartition("/")
+        return text in self._tops or (name[:1] != "." and self._holds(folder))
 
-    def check_open(self, path: str | Path) -> None:
-        """Raise `ProjectError` E0940 unless it does."""
+    def check_open(self, path: str | Path, *, hidden: bool = False) -> None:
+        """Raise `ProjectError` E0940 unless it does; with `hidden`, hidden files are allowed."""
         if not self.may_open(path):
+            if hidden and self._top_around(os.path.realpath(path)) is not None:
+                return
             shown, real = os.path.relpath(path, self._root), os.path.realpath(path)
+            if self._top_around(real) is not None:
+                behind = os.path.relpath(real, self._root)
+                raise ProjectError(
+                    f"{shown} is a hidden file, or leads to one: {behind}",
+                    code="E0940",
+                    help="use a file whose path has no name that begins with a dot",
+                )
             raise ProjectError(
                 f"{shown} leads out of the project, to {real}",
                 code="E0940",
@@ -46,10 +58,17 @@ class Boundary:
             if not folder or os.path.islink(folder):  # noqa: PTH114
                 known = self._leads_inside(folder or "/")
             else:
-                known = self._holds(folder.rpartition("/")[0])
+                above, _, name = folder.rpartition("/")
+                known = name[:1] != "." and self._holds(above)
             self._inside[folder] = known
         return known
 
     def _leads_inside(self, path: str) -> bool:
-        real = Path(os.path.realpath(path))
-        return any(real.is_relative_to(each) for each in self._tops)
+        real = os.path.realpath(path)
+        top = self._top_around(real)
+        return top is not None and "/." not in real[len(top) :]
+
+    def _top_around(self, real: str) -> str | None:
+        """The innermost folder around a path from which it counts what is hidden."""
+        found = [each for each in self._tops if Path(real).is_relative_to(each)]
+        return max(found, key=len, default=None)

@@ -102,7 +102,8 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         check_environment(root, content.environments, given.env)
         storage = content.environments.get(given.env, Environment()).storage or storage
     datasets, state = root / content.datasets_folder, root / state_of(content, given.env)
-    for each in (datasets, state, *([root / VARS / f"{given.env}.yaml"] if given.env else ())):
+    boundary.check_open(state, hidden=True)
+    for each in (datasets, *([root / VARS / f"{given.env}.yaml"] if given.env else ())):
         boundary.check_open(each)
     plain = data["content"]
     changed = {

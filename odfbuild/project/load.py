@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.project.config import FILE, load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
@@ -74,7 +74,7 @@ def definition_files(
     So is what else the root of a project has of YAML, where all of it is such a folder. Links for
     which `check_link` raises are not followed: `refuse` is told why.
     """
-    found = _scan(str(folder), check_link, refuse)
+    found = _scan(str(folder), check_link, refuse, set())
     return sorted(each for each in found if not is_unit_test_file(each))
 
 
@@ -82,7 +82,7 @@ def unit_test_files(
     folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
 ) -> list[str]:
     """Paths of all files of unit tests below `folder`, as `definition_files`."""
-    return sorted(filter(is_unit_test_file, _scan(str(folder), check_link, refuse)))
+    return sorted(filter(is_unit_test_file, _scan(str(folder), check_link, refuse, set())))
 
 
 def is_unit_test_file(path: str) -> bool:
@@ -91,8 +91,12 @@ def is_unit_test_file(path: str) -> bool:
 
 
 def _scan(
-    folder: str, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
+    folder: str,
+    check_link: Callable[[str], None],
+    refuse: Callable[[str, OdfbuildError], None],
+    linked: set[str],
 ) -> Iterator[str]:
+    """Paths of YAML files; `linked` are the folders to which links led so far."""
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -107,10 +111,26 @@ def _scan(
         if entry.is_symlink():
             try:
                 check_link(entry.path)
+                if is_folder:
+                    _check_no_loop(entry.path, linked)
             except OdfbuildError as error:
                 refuse(entry.path, error)
                 continue
         if is_folder:
-            yield from _scan(entry.path, check_link, refuse)
+            yield from _scan(entry.path, check_link, refuse, linked)
         else:
             yield entry.path
+
+
+def _check_no_loop(link: str, linked: set[str]) -> None:
+    """Raise `ProjectError` for a link to a folder around it, or to one that is read already."""
+    real = os.path.realpath(link)
+    above = os.path.realpath(Path(link).parent)
+    if real in linked or f"{above}/".startswith(f"{real}/"):
+        raise ProjectError(
+            f"this link leads to a folder that is read already: {real}",
+            code="E0127",
+            location=Location(link),
+            help="remove the link",
+        )
+    linked.add(real)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from odfbuild.errors import Location, OdfbuildError, ProjectError
+from odfbuild.project import limits
 from odfbuild.project.model import Config
 from odfbuild.project.yaml import source as yaml_source
-from odfbuild.store.files import read_small
+from odfbuild.store.files import TooLarge, read_bounded
 from odfbuild.values import dataclass
 
 TEMPLATE_SUFFIX = ".yaml.j2"
@@ -79,13 +80,20 @@ def read_sources(config: Config, file: str) -> list[Source]:
 def read_text(path: str | Path, file: str) -> str:
     """The text of a file, lines ended by line feeds; `ProjectError` when there is no such text."""
     try:
-        text = read_small(path).decode()
+        text = read_bounded(path, limits.FILE_BYTES).decode()
     except UnicodeDecodeError as error:
         raise ProjectError(
             f"this is not UTF-8 text: {error.reason} at byte {error.start}",
             code="E0103",
             location=Location(file),
             help="save the file as UTF-8",
+        ) from None
+    except TooLarge:
+        raise ProjectError(
+            f"the file has more than {limits.FILE_BYTES >> 20} MiB",
+            code="E0126",
+            location=Location(file),
+            help="move records into data files, and divide the definitions among several files",
         ) from None
     except OSError as error:
         raise ProjectError(

@@ -8,22 +8,26 @@ Rendering depends on the project's files only: no clock, no randomness, no envir
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.project.bounded import bounded, too_much
 from odfbuild.project.dbt import INSTEAD_OF_DBT
+from odfbuild.project.limits import FILE_BYTES, INSTANCES, RENDERED_BYTES
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate
 from odfbuild.wording import did_you_mean
 
-_FETCH_TIME = re.compile(r"\$\{\{.*?\}\}", re.S)
+# Each blank line matches in one way only: else so many of them take time that doubles with each.
 _FRONT = re.compile(
-    r"\A(?:\s*#[^\n]*\n|\s*\n)*(?:---[^\n]*\n)?((?:matrix|include|exclude)\s*:.*?\n)---[ \t]*\n",
+    r"\A(?:[^\S\n]*(?:#[^\n]*)?\n)*(?:---[^\n]*\n)?"
+    r"((?:matrix|include|exclude)\s*:.*?\n)---[ \t]*\n",
     re.S,
 )
 _FRONT_KEYS = ("matrix", "include", "exclude")
@@ -42,21 +46,36 @@ class Rendered:
     lines: tuple[int, ...]
 
 
+def _any_file(path: str) -> None:
+    """Every file may be opened."""
+
+
 def render_template(
     text: str,
     file: str,
     root: Path,
     variables: Mapping[str, Any],
-    check_open: Callable[[str], None] = lambda _: None,
+    check_open: Callable[[str], None] = _any_file,
 ) -> list[Rendered]:
     """All instances of a template; raises `ProjectError` (or several in `Errors`).
 
-    `check_open` raises for a file to include that must not be opened.
+    `check_open` raises for a file to include that must not be opened. Rendering runs in a process
+    of its own, within the bounds of `limits` (E0126).
     """
+    return bounded(_render_all, file, text, file, root, variables, check_open)
+
+
+def _render_all(
+    text: str,
+    file: str,
+    root: Path,
+    variables: Mapping[str, Any],
+    check_open: Callable[[str], None],
+) -> list[Rendered]:
     environment = _environment(root, check_open)
     front, body, skipped = _split(text)
     instances = _instances(front, file, environment, variables)
-    rendered, errors = [], []
+    rendered, errors, size = [], [], 0
     for instance in instances:
         label = ", ".join(f"{key}={value}" for key, value in instance.items()) or None
         try:
@@ -64,6 +83,9 @@ def render_template(
         except ProjectError as error:
             errors.append(error)
             continue
+        size += len(output)
+        if len(output) > FILE_BYTES or size > RENDERED_BYTES:
+            raise too_much(file, f"it renders more than {_mib(len(output) > FILE_BYTES)}")
         lines = tuple(line + skipped for line in _line_map(body, output))
         rendered.append(Rendered(output, label, lines))
     if errors:
@@ -129,6 +151,11 @@ def _instances(
             location=locate(rendered, file, 0, ("matrix",)),
             help="for example `matrix: {city: [kyiv, lisbon]}`",
         )
+    combinations = math.prod(map(len, matrix.values()))
+    if combinations > INSTANCES:
+        raise too_much(
+            file, f"its matrix has {combinations:,} combinations; {INSTANCES:,} are allowed"
+        )
     product = [
         dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())
     ]
@@ -149,7 +176,7 @@ def _render(
     from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError
 
     # The plus signs keep the blanks before and the line break after the expression.
-    guarded = _FETCH_TIME.sub(lambda m: "{%+ raw %}" + m.group(0) + "{% endraw +%}", body)
+    guarded = "".join(_guarded(body))
     try:
         return str(environment.from_string(guarded).render(values))
     except ProjectError as error:  # of a file to include
@@ -174,6 +201,8 @@ def _render(
             location=_line(body, file, error.lineno, skipped),
             help=help_,
         ) from None
+    except MemoryError:
+        raise
     except Exception as error:  # an expression may fail as any program may
         raise ProjectError(
             f"the template cannot be rendered: {error}",
@@ -181,6 +210,20 @@ def _render(
             location=_line(body, file, _error_line(error), skipped),
             help="check the expression on this line",
         ) from None
+
+
+def _guarded(body: str) -> Iterator[str]:
+    """The text with `${{ … }}` as text that Jinja passes on."""
+    done = 0
+    while (start := body.find("${{", done)) >= 0 and (end := body.find("}}", start)) >= 0:
+        yield body[done:start]
+        yield "{%+ raw %}" + body[start : end + 2] + "{% endraw +%}"
+        done = end + 2
+    yield body[done:]
+
+
+def _mib(one: bool) -> str:
+    return f"{(FILE_BYTES if one else RENDERED_BYTES) >> 20} MiB"
 
 
 def _undefined(

@@ -19,6 +19,9 @@ from odfbuild.records.bounds import Claims
 AT_ONCE = 256 << 20
 """Bytes of the records that are read at once."""
 
+_COPIES = 4
+"""Batches that a condition holds at once: those that are read ahead, and what it leaves."""
+
 _WRITTEN_OUT = 64 << 20
 """Bytes of text that is written out at once."""
 
@@ -34,7 +37,7 @@ def rows_at_once(claims: Claims, rows: int) -> int:
 def rows_written_out(claims: Claims, rows: int) -> int:
     """The same where dictionaries are written out, and each value may be the longest."""
     longest = claims.record + sum(claims.dictionaries.values())
-    return max(1, min(rows, AT_ONCE // max(1, longest)))
+    return max(1, min(rows, AT_ONCE // _COPIES // max(1, longest)))
 
 
 def long_dictionaries(claims: Claims, rows: int) -> list[str]:

@@ -39,6 +39,6 @@ def _links(field: pa.Field) -> bool:
         return False
     try:
         kind = json.loads(found)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(kind, dict) and kind.get("kind") == "ObjectLink"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.errors import IntegrityError, RecordsError
+from odfbuild.errors import IntegrityError, OdfbuildError, RecordsError
 from odfbuild.records.bounds import Claims, Excess, check_bounds
 from odfbuild.records.claimed import (
     has_dictionary,
@@ -76,7 +76,7 @@ def _shown(stored: Stored, names: Sequence[str]) -> pa.Schema:
 
 def _groups(each: CommittedSlice) -> int:
     with _opened(each) as file:
-        return file.num_row_groups
+        return int(file.num_row_groups)
 
 
 def _plain(
@@ -131,9 +131,23 @@ def _filtered(
         batch_readahead=2,
         use_threads=rows == BATCH_ROWS,
     )
-    for batch in _told(each, batches):
-        if batch.num_rows:
-            yield batch
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                yield batch
+    except pa.ArrowMemoryError:
+        raise _no_memory(each) from None
+    except Exception as error:
+        for group in groups:
+            for _ in _plain(each, stored, stored.schema.names, rows, group):
+                pass  # what is wrong with the file is told here
+        raise RecordsError(
+            f"the filter fails on a record of '{each.store.name}'",
+            code="E1202",
+            dataset=each.store.name,
+            notes=(_first_line(error),),
+            help="leave out the records that it is not for, or use another expression",
+        ) from None
 
 
 def _claims(
@@ -147,6 +161,8 @@ def _claims(
         return check_bounds(path_of(each), file.metadata, groups, names)
     except Excess as error:
         raise _damage(each, "E0831", f"was not unpacked: {error}") from None
+    except Exception as error:  # whatever a library makes of bytes that somebody else wrote
+        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
 
 
 def _told(each: CommittedSlice, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -154,15 +170,22 @@ def _told(each: CommittedSlice, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     try:
         yield from batches
     except pa.ArrowMemoryError:
-        raise RecordsError(
-            "the records take more memory than this machine has",
-            code="E1210",
-            dataset=each.store.name,
-            help="ask for fewer records, or for fewer columns",
-        ) from None
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        said = (str(error).splitlines() or [""])[0]
-        raise _damage(each, "E0815", "cannot be read", said) from None
+        raise _no_memory(each) from None
+    except Exception as error:  # as in `_claims`
+        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _no_memory(each: CommittedSlice) -> RecordsError:
+    return RecordsError(
+        "the records take more memory than this machine has",
+        code="E1210",
+        dataset=each.store.name,
+        help="ask for fewer records, or for fewer columns",
+    )
 
 
 def _that_may_fit(stored: Stored, condition: pc.Expression) -> list[CommittedSlice]:
@@ -217,10 +240,10 @@ def _opened(each: CommittedSlice, dictionaries: Sequence[str] = ()) -> pq.Parque
             buffer_size=_BUFFER,
             pre_buffer=False,
         )
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _damage(
-            each, "E0815", "is no Parquet file", (str(error).splitlines() or [""])[0]
-        ) from None
+    except OdfbuildError:
+        raise
+    except Exception as error:  # as in `_claims`
+        raise _damage(each, "E0815", "is no Parquet file", _first_line(error)) from None
 
 
 def _damage(each: CommittedSlice, code: str, what: str, *notes: str) -> IntegrityError:

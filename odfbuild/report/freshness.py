@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,12 +15,16 @@ from odfbuild.wording import count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetAge:
-    """A dataset, its watermark (`None`: it has none), how old that is, and how old it may be."""
+    """A dataset, its watermark (`None`: it has none), how old that is, and how old it may be.
+
+    So many `late_files` of its source are never read.
+    """
 
     name: str
     watermark: Timestamp | None
     age: timedelta | None
     limit: timedelta | None
+    late_files: int = 0
 
     @property
     def status(self) -> str:
@@ -31,10 +35,17 @@ class DatasetAge:
 
 
 def ages_of(
-    watermarks: Mapping[str, Timestamp | None], declared: Sequence[Freshness], now: Timestamp
+    watermarks: Mapping[str, Timestamp | None],
+    declared: Sequence[Freshness],
+    now: Timestamp,
+    late: Mapping[str, int] | None = None,
 ) -> list[DatasetAge]:
-    """The ages of datasets by their watermarks at the time `now`, and what is declared of them."""
-    return [age_of(name, each, now, max_age(declared, name)) for name, each in watermarks.items()]
+    """The ages of datasets by their watermarks at the time `now`, and what is declared of them.
+
+    `late` are numbers of late files.
+    """
+    ages = [age_of(name, each, now, max_age(declared, name)) for name, each in watermarks.items()]
+    return [replace(each, late_files=(late or {}).get(each.name, 0)) for each in ages]
 
 
 def age_of(
@@ -62,6 +73,13 @@ def render_ages(ages: Sequence[DatasetAge]) -> str:
     stale = sum(each.status == "stale" for each in ages)
     asked = sum(each.limit is not None for each in ages)
     table = render_table(("NAME", "WATERMARK", "AGE", "MAY BE", "STATUS"), rows, frozenset({2, 3}))
+    late = "".join(
+        f"\n! {each.name}: {count(each.late_files, 'file')} came late and "
+        f"{'is' if each.late_files == 1 else 'are'} never read; see `odfbuild drift {each.name}`"
+        for each in ages
+        if each.late_files
+    )
+    table += f"\n{late}" if late else ""
     return f"{table}\n\nFreshness: {count(asked, 'dataset')} with a limit, {stale} stale."
 
 
@@ -73,6 +91,7 @@ def ages_to_data(ages: Sequence[DatasetAge]) -> list[dict[str, Any]]:
             "watermark": str(each.watermark) if each.watermark else None,
             "age_seconds": each.age.total_seconds() if each.age is not None else None,
             "max_age_seconds": each.limit.total_seconds() if each.limit is not None else None,
+            "late_files": each.late_files,
             "status": each.status if each.limit is not None else None,
         }
         for each in ages

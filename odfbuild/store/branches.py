@@ -176,7 +176,7 @@ class BranchInfo:
                 limit=Limit.of(data.get("limit")),
                 git=None if git is None else str(git),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
 
     @classmethod

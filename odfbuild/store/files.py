@@ -205,6 +205,25 @@ def read_small(path: str | Path) -> bytes:
         os.close(fd)
 
 
+class TooLarge(OSError):
+    """A file has more bytes than its reader takes."""
+
+
+def read_bounded(path: str | Path, most: int) -> bytes:
+    """Bytes of a regular file; `TooLarge` where there are more than `most`, `OSError` else."""
+    # A pipe without a writer would wait for one.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        if found.st_size > most:
+            raise TooLarge(errno.EFBIG, "it is too large", os.fspath(path))
+        return read_open(fd)
+    finally:
+        os.close(fd)
+
+
 def read_inside(path: str) -> bytes:
     """Bytes of a small file of a chain, as `open_inside` opens it."""
     fd = open_inside(path)

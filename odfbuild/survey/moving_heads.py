@@ -68,7 +68,7 @@ def read_manifest(state: Path) -> Manifest | None:
             before={name: None if old is None else str(old) for name, (old, _) in heads.items()},
             after={name: new for name, (_, new) in heads.items()},
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

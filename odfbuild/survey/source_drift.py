@@ -7,18 +7,21 @@ Git changes them with each checkout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
-from odfbuild.errors import IngestError, IntegrityError
-from odfbuild.ingest.fetch.files_glob import display_name, last_name, new_files
-from odfbuild.ingest.fetch.result import ETAG
+from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.files_glob import last_name, new_files
 from odfbuild.ingest.probe import listing
 from odfbuild.ingest.read_marks import ReadMarks
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import AddData, FetchStepFilesGlob, SetPollingSource
+from odfbuild.odf.model import FetchStepFilesGlob, SetPollingSource
 from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.project.model import Definition, Project
+from odfbuild.project.overrides import Overrides
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.definitions import look_at_definitions
+from odfbuild.survey.late_files import late_files, some
 
 
 def source_drift(
@@ -33,17 +36,36 @@ def source_drift(
         last, behind = last_name(state.source_state), _behind(source, state, root)
         if last is None or not behind:
             continue
-        try:
-            read = _read(workspace, definition.name, state)
-        except IntegrityError:
-            continue  # a damaged chain is drift of bytes
-        late = sorted(path for name, path in behind.items() if name not in read)
-        if late:
-            yield _late_files(definition, late, last, root)
+        late = late_files(workspace, definition.name, state, source, root, [*behind.values()])
+        if late and project.config.ingest.late_policy(definition.name) != "read":
+            yield passed_over(definition, late, last, root)
         marks = ReadMarks(cache, state.dataset_id)
-        edited = marks.edited(path for name, path in behind.items() if name in read)
+        edited = marks.edited(path for path in behind.values() if path not in late)
         if edited:
             yield edited_files(definition, edited, last, root)
+
+
+def count_late_files(
+    start: Path | None, given: Overrides, among: Collection[str]
+) -> dict[str, int]:
+    """How many files of the roots `among` came late and are never read; none are left out."""
+    defined = look_at_definitions(start, given)
+    project, found = defined.project, {}
+    for definition in project.definitions:
+        state, source = defined.projections.get(definition.name), _source(definition)
+        if definition.name not in among or state is None or source is None:
+            continue
+        if project.config.ingest.late_policy(definition.name) == "read":
+            continue
+        try:
+            late = late_files(
+                defined.workspace, definition.name, state, source, str(project.config.root)
+            )
+        except IngestError:
+            continue  # two files of one name, say: the plan refuses that
+        if late:
+            found[definition.name] = len(late)
+    return found
 
 
 def edited_files(definition: Definition, files: Sequence[str], last: str, root: str) -> ChainDrift:
@@ -52,7 +74,7 @@ def edited_files(definition: Definition, files: Sequence[str], last: str, root: 
     return ChainDrift(
         dataset=definition.name,
         cause=DriftCause.EDITED,
-        message=f"{_some(files, root)} {'were' if many else 'was'} changed after being read, and "
+        message=f"{some(files, root)} {'were' if many else 'was'} changed after being read, and "
         f"{'are' if many else 'is'} not read again",
         help=f"put new records into a file whose name comes after '{last}', or restore the file "
         "as it was read",
@@ -60,36 +82,16 @@ def edited_files(definition: Definition, files: Sequence[str], last: str, root: 
     )
 
 
-def passed_over(
-    workspace: Workspace,
-    definition: Definition,
-    state: Projection,
-    files: Sequence[str],
-    last: str,
-    root: str,
-) -> ChainDrift | None:
-    """That the chain has never read some of `files`, which come before the `last` one."""
-    try:
-        read = _read(workspace, definition.name, state)
-    except IntegrityError:
-        return None
-    late = [path for path in files if path.rpartition("/")[2] not in read]
-    return _late_files(definition, late, last, root) if late else None
-
-
-def _late_files(definition: Definition, late: Sequence[str], last: str, root: str) -> ChainDrift:
+def passed_over(definition: Definition, late: Sequence[str], last: str, root: str) -> ChainDrift:
+    """That no run reads the files `late`, which come before the `last` one."""
     return ChainDrift(
         dataset=definition.name,
         cause=DriftCause.PASSED_OVER,
-        message=f"{_some(late, root)} arrived after {last} was read, and "
+        message=f"{some(late, root)} arrived after {last} was read, and "
         f"{'are' if late[1:] else 'is'} never read",
         help=f"give it a name that comes after '{last}', and the next apply reads it",
         file=str(definition.location),
     )
-
-
-def _some(files: Sequence[str], root: str) -> str:
-    return display_name(files[0], root) + (f" and {len(files) - 1} more" if files[1:] else "")
 
 
 def _source(definition: Definition) -> SetPollingSource | None:
@@ -108,10 +110,3 @@ def _behind(source: SetPollingSource, state: Projection, root: str) -> dict[str,
     except IngestError:
         return {}  # two files of one name, say: the plan refuses that
     return {path.rpartition("/")[2]: path for path in matching if path not in coming}
-
-
-def _read(workspace: Workspace, name: str, state: Projection) -> set[str]:
-    """Base names of all files that the chain says were read."""
-    events = (block.event for _, block in workspace.dataset(name).walk(state.head))
-    sources = (event.new_source_state for event in events if isinstance(event, AddData))
-    return {source.value for source in sources if source is not None and source.kind == ETAG}

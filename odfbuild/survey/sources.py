@@ -9,7 +9,7 @@ from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.ingest.content import KnownContents
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import display_name, last_name
-from odfbuild.ingest.probe import listing, probe
+from odfbuild.ingest.probe import listing, probe, probe_late
 from odfbuild.ingest.read_marks import ReadMarks, key_of, marked
 from odfbuild.ingest.resume import polling_state, reason_to_rest
 from odfbuild.ingest.watch import NOTHING_TO_WATCH, completed, look, looks_the_same
@@ -80,49 +80,80 @@ def probe_all(
             )
             if project.config.ingest.skips_bad_records(name):
                 facts[name] = replace(facts[name], exact=False)
-            found = (
-                _unread(project, workspace, definition, chain, facts[name], listed)
-                if chain is not None and is_known
-                else []
+            found, late = _Behind.of(project, chain, facts[name], listed, is_known).told(
+                workspace, definition, source
             )
+            if late:
+                root_path = project.config.root
+                facts[name] = probe_late(source, late, state, root_path, listed, boundary.may_open)
         except IngestError as error:
             refusals[name] = error.or_at(_event_place(project, definition, index))
             continue
         except Exception as error:  # whatever is wrong with one source, the others are looked at
             refusals[name] = fault_of(project.config.cache, "looking at", name, error)
             continue
-        if not found:
+        if not found and not late:
             memory.watched(definition, completed(seen, facts[name], root))
         unread += found  # and the next plan looks again
     contents.save()
     return Probed(facts, refusals, tuple(unread))
 
 
-def _unread(
-    project: Project,
-    workspace: Workspace,
-    definition: Definition,
-    chain: Projection,
-    facts: SourceFacts,
-    listed: list[str],
-) -> list[ChainDrift]:
-    """That files which no run will read came too late, or are not what they were when read."""
-    last = last_name(polling_state(chain))
-    if last is None:
-        return []
-    root = str(project.config.root)
-    coming = set(facts.files)
-    behind = [path for path in listed if display_name(path, root) not in coming]
-    marks = ReadMarks(project.config.cache, chain.dataset_id)
-    edited, unmarked = marks.edited(behind), marks.unmarked(behind)
-    if not edited and not unmarked:
-        return []
-    from odfbuild.survey.source_drift import edited_files, passed_over
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The files `paths` of a source that are not to come; `is_known`: of it there are marks."""
 
-    # The chain, which is long, tells what other machines have read.
-    late = passed_over(workspace, definition, chain, unmarked, last, root) if unmarked else None
-    told = edited_files(definition, edited, last, root) if edited else None
-    return [each for each in (late, told) if each is not None]
+    project: Project
+    chain: Projection | None
+    paths: list[str]
+    is_known: bool
+
+    @classmethod
+    def of(
+        cls,
+        project: Project,
+        chain: Projection | None,
+        facts: SourceFacts,
+        listed: list[str],
+        is_known: bool,
+    ) -> _Behind:
+        """Of a source, by its listing and what is new in it."""
+        if chain is None or last_name(polling_state(chain)) is None:
+            return cls(project, None, [], is_known)
+        root, coming = str(project.config.root), set(facts.files)
+        behind = [path for path in listed if display_name(path, root) not in coming]
+        return cls(project, chain, behind, is_known)
+
+    def told(
+        self, workspace: Workspace, definition: Definition, source: SetPollingSource
+    ) -> tuple[list[ChainDrift], list[str]]:
+        """What is to be told of them, and the late ones that are to be read.
+
+        Raises `IngestError` where no file may come late.
+        """
+        if self.chain is None or not self.paths:
+            return [], []
+        config, name = self.project.config, definition.name
+        policy = config.ingest.late_policy(name)
+        marks = ReadMarks(config.cache, self.chain.dataset_id)
+        # The chain, which is long, tells what other machines have read.
+        among = marks.unmarked(self.paths) if self.is_known and policy != "read" else self.paths
+        edited = marks.edited(self.paths) if self.is_known else []
+        if not among and not edited:
+            return [], []
+        from odfbuild.survey.late_files import late_files, refuse_order, refused
+        from odfbuild.survey.source_drift import edited_files, passed_over
+
+        root, last = str(config.root), last_name(polling_state(self.chain)) or ""
+        late = late_files(workspace, name, self.chain, source, root, among)
+        if late and policy == "fail":
+            raise refused(name, late, last, root)
+        found = [edited_files(definition, edited, last, root)] if edited else []
+        if late and policy == "warn":
+            return [passed_over(definition, late, last, root), *found], []
+        if late:
+            refuse_order(source, name, late, root)
+        return found, late
 
 
 def _polling_source(definition: Definition) -> tuple[SetPollingSource | None, int]:

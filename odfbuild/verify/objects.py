@@ -70,7 +70,7 @@ def _check_bytes(path: Path, size: int, hash: Multihash) -> Fault | None:
     try:
         if not is_file_inside(path):
             return Fault("E0811", "is missing")
-        with open(open_inside(str(path)), "rb", buffering=0) as file:
+        with os.fdopen(open_inside(str(path)), "rb", buffering=0) as file:
             found = os.fstat(file.fileno()).st_size
             if found == size:
                 found = 0

@@ -189,6 +189,7 @@ class World:
     definitions: dict[str, Definition] = field(default_factory=dict)
     chains: dict[str, Chain] = field(default_factory=dict)
     facts: dict[str, SourceFacts] = field(default_factory=dict)
+    checks: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def define(self, name: str, kind: DatasetKind, *events: MetadataEvent) -> World:
         snapshot = DatasetSnapshot(name=DatasetAlias.parse(name), kind=kind, metadata=events)

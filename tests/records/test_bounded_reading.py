@@ -19,7 +19,7 @@ from tests.records.chains import MILLIS, Chain, workspace
 ROWS = 4_000
 MIB = 1 << 20
 TEXT = pa.field("text", pa.string())
-KILOBYTES = 200 * 1024
+KILOBYTES = 400 * 1024
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +29,13 @@ def frugal() -> Iterator[None]:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < KILOBYTES
 
 
-def _committed(root: Path, *columns: pa.Field, values: list[pa.Array], **options: object) -> Chain:
+def _committed(root: Path, *columns: pa.Field, values: list[pa.Array]) -> Chain:
     chain = Chain(workspace(root), "a", *columns)
     count = len(values[0])
     zeros = pa.array([0] * count)
     system = [pa.array(range(count)), zeros.cast(pa.int32()), *[zeros.cast(MILLIS)] * 2]
     table = pa.table([*system, *values], names=chain.schema.names)
-    chain.add_table(table, **options)
+    chain.add_table(table)
     return chain
 
 

@@ -1,4 +1,4 @@
-"""Objects that are links, pipes and devices: told at once, never read to an end that never comes."""
+"""Objects that are links, pipes and devices are told at once, never read until they end."""
 
 from __future__ import annotations
 

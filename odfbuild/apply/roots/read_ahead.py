@@ -157,7 +157,12 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
         return None
     if scheme_of(source.fetch.path) or (base and not isinstance(source.merge, MergeStrategyAppend)):
         return None
-    policies = (config.ingest.schema_policy(item.name), config.ingest.skips_bad_records(item.name))
+    policies = (
+        config.ingest.schema_policy(item.name),
+        config.ingest.skips_bad_records(item.name),
+        config.ingest.event_time_policy(item.name),
+        config.ingest.time_policy(item.name),
+    )
     return repr((source.read, source.preprocess, source.merge, base is None, policies))
 
 

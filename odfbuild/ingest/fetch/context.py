@@ -18,7 +18,8 @@ class FetchContext:
     `cache` stays, but may be deleted at any time; `inbox` holds what its source does not hold any
     more, until a chain does. `now` is the system time. `moved` says that the definition of the
     source changed since its state was recorded, so the state may be that of another place.
-    `content` is a hash of the bytes for which that state stands, if the chain tells.
+    `content` is a hash of the bytes for which that state stands, if the chain tells. `late` are
+    paths of files that were passed over and are to be read.
     """
 
     project: str
@@ -31,3 +32,4 @@ class FetchContext:
     settings: IngestSettings = field(default_factory=IngestSettings)
     moved: bool = False
     content: str | None = None
+    late: tuple[str, ...] = ()

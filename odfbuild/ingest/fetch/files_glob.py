@@ -1,7 +1,8 @@
 """Files that match a pattern, each ingested once, one transaction a file.
 
 The state is the base name of the file that was ingested last; what comes after it in the order of
-the source is new. A file that is written again under its old name is not read again.
+the source is new. A file that is written again under its old name is not read again. Late files lie
+before it; where the project says so, they are read first, and leave the state as it was.
 Source: specification, `FetchStep::FilesGlob`; reference behaviour, fetch steps.
 """
 
@@ -40,13 +41,15 @@ def fetch_files(
     matching = matching_files(step.path, str(root))
     if not matching and last_name(state) is None:
         raise no_match(step.path, root)
-    for path in new_files(step, matching, state, root=str(root)):
-        name = path.rpartition("/")[2]
+    news = new_files(step, matching, state, root=str(root))
+    for path in (*context.late, *news):
+        name, late = path.rpartition("/")[2], path in context.late
         yield Fetched(
             file=Path(path),
-            state=etag(name),
+            state=state if late else etag(name),
             event_time=_event_time(step.event_time, path, name, context.now),
             display_name=display_name(path, str(root)),
+            late=late,
         )
 
 

@@ -20,7 +20,8 @@ class Fetched:
     `state` is what the next poll resumes from (`None`: the source offers nothing to compare with),
     `event_time` the time of records that carry none (`None`: the time of ingestion), `display_name`
     what messages call the file; it never holds a secret. `content` is a hash of the bytes for
-    which `state` stands, where that does not follow from it; `note` says why there is no data.
+    which `state` stands, where that does not follow from it; `note` says why there is no data. A
+    `late` file leaves the state as it was.
     """
 
     file: Path | None
@@ -29,6 +30,7 @@ class Fetched:
     display_name: str
     content: str | None = None
     note: str = ""
+    late: bool = False
 
 
 def etag(value: str) -> SourceState:

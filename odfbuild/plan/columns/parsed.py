@@ -14,7 +14,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-__all__ = ["AsWritten", "SqlglotError", "parsed", "statements"]
+from odfbuild.project.limits import EXPANDED_TABLES, QUERY_BYTES, QUERY_DEPTH
+
+__all__ = ["AsWritten", "SqlglotError", "TooMuch", "parsed", "statements"]
 
 
 _OWN_SYNTAX = "CAST TRY_CAST EXTRACT TRIM SUBSTR SUBSTRING POSITION OVERLAY LISTAGG STRING_AGG"
@@ -41,9 +43,47 @@ class AsWritten(Spark):  # type: ignore[misc]
         }
 
 
+class TooMuch(SqlglotError):  # type: ignore[misc]
+    """A query asks for more than `project.limits` lets one ask for."""
+
+
 def statements(text: str) -> list[exp.Expression]:
-    """What `text` holds; raises `SqlglotError` or `RecursionError`."""
-    return [each for each in AsWritten().parse(text) if each is not None]
+    """What `text` holds; raises `SqlglotError`, of it `TooMuch`, or `RecursionError`."""
+    if len(text) > QUERY_BYTES:
+        raise TooMuch(f"the query has more than {QUERY_BYTES >> 20} MiB")
+    found = [each for each in AsWritten().parse(text) if each is not None]
+    for each in found:
+        if len(text) > _SHORT:
+            _check_depth(each)
+        if _expanded_tables(each) > EXPANDED_TABLES:
+            raise TooMuch(
+                f"with its WITH clauses written out the query reads more than "
+                f"{EXPANDED_TABLES:,} tables"
+            )
+    return found
+
+
+_SHORT = 1_000
+"""Characters, in which nothing is too deep."""
+
+
+def _check_depth(tree: exp.Expression) -> None:
+    """Raise `RecursionError` now, rather than wherever the tree is looked at."""
+    left = [(tree, 0)]
+    while left:
+        node, depth = left.pop()
+        if depth > QUERY_DEPTH:
+            raise RecursionError
+        left += ((each, depth + 1) for each in node.iter_expressions())
+
+
+def _expanded_tables(tree: exp.Expression) -> int:
+    """How many tables a query reads with every use of a common table expression written out."""
+    sizes: dict[str, int] = {}
+    for each in tree.find_all(exp.CTE, bfs=False):
+        tables = each.this.find_all(exp.Table)
+        sizes[each.alias.lower()] = sum(sizes.get(table.name.lower(), 1) for table in tables)
+    return max(sizes.values(), default=0)
 
 
 @lru_cache(maxsize=200)

@@ -24,13 +24,14 @@ from odfbuild.plan.columns.of_query import (
     Within,
     columns_of_item,
 )
-from odfbuild.plan.columns.parsed import SqlglotError, statements
+from odfbuild.plan.columns.parsed import SqlglotError, TooMuch, statements
 from odfbuild.plan.queries.calls import check_call, check_cast, refuse_forbidden
 from odfbuild.plan.queries.groups import check_groups, check_limit
 from odfbuild.plan.queries.mistakes import PIPE, certain_mistake, mistake_in
 from odfbuild.plan.queries.names import check_column, check_left_out
 from odfbuild.plan.queries.places import place_at, place_of, place_of_word
 from odfbuild.plan.queries.select import Select
+from odfbuild.project.limits import QUERY_ERRORS
 from odfbuild.wording import did_you_mean
 
 _CLOCK_NODES = (
@@ -96,7 +97,7 @@ class _Checker(Reader):
         self, code: str, message: str, help: str, at: exp.Expression | Location | None
     ) -> None:
         """Something is wrong at a place or part of the query; `None`: at its beginning."""
-        if self.is_check and code in _OF_RECORDS:
+        if (self.is_check and code in _OF_RECORDS) or len(self.errors) >= QUERY_ERRORS:
             return
         if at is None:
             place = place_of_word(self.text, self.number)
@@ -114,6 +115,10 @@ class _Checker(Reader):
         if mistake is None:
             try:
                 found = statements(self.text)
+            except TooMuch as error:
+                help_ = "materialise a part of it as a dataset of its own"
+                self.tell("E0523", f"the query is too complex: {error}", help_, None)
+                return None
             except SqlglotError as error:
                 mistake = mistake_in(self.text, _index(self.text, error))
             except RecursionError:

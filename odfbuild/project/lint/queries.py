@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from odfbuild.engine.sql_words import Quote, Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
@@ -12,6 +13,8 @@ from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
 
 _COPIES = 3
+_FROM_LOCAL = ("to_utc_timestamp", "convert_timezone")
+"""Functions that make instants of local times."""
 _WORTH_A_TEMPLATE = 20
 """Words of a query below which a template would not be shorter."""
 
@@ -33,6 +36,7 @@ def flaws_of_query(definition: Definition) -> Iterator[Flaw]:
             yield from _unused_steps(steps, words, path)
             for number, each in enumerate(words):
                 yield from _stars(each, event, number, path)
+                yield from _local_times(each, number, path)
 
 
 def _unused_inputs(
@@ -79,6 +83,20 @@ def _stars(words: Sequence[Word], event: SetTransform, number: int, path: Path) 
                 "select-star",
                 "`*` takes all columns of an input, including columns added later",
                 "name the columns: system columns of an input are not allowed in a result",
+                (*path, "transform"),
+                (number, word.line, word.column),
+            )
+
+
+def _local_times(words: Sequence[Word], number: int, path: Path) -> Iterator[Flaw]:
+    for word, following in pairwise(words):
+        if word.name in _FROM_LOCAL and following.text == "(":
+            yield Flaw(
+                "local-time",
+                f"`{word.name}` moves a local time that clocks never showed, and takes the earlier "
+                "instant of one that they showed twice",
+                "read times with the name of their zone from the source, where both are refused, "
+                "or with their offset",
                 (*path, "transform"),
                 (number, word.line, word.column),
             )

@@ -30,6 +30,7 @@ RULES = {
         Rule("L010", "ambiguous-text", "plain text that YAML 1.1 takes for another value"),
         Rule("L011", "no-description", "a dataset without description"),
         Rule("L012", "file-name", "a file that is not named after its dataset"),
+        Rule("L020", "local-time", "a conversion from local time, which may be no time, or two"),
     )
 }
 """All rules by name, in the order of their codes."""

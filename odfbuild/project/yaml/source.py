@@ -12,14 +12,10 @@ from functools import cache
 from typing import Any
 
 from odfbuild.errors import Location, ProjectError
+from odfbuild.project.limits import ALIASED_VALUES, DEPTH
 from odfbuild.project.yaml.scalars import MAP, SCALARS, SEQ, STR, tag_of
 
 Path = tuple[str | int, ...]
-
-MAX_DEPTH = 60
-"""Of values in values; what is deeper would not be read back from the bytes of a block."""
-
-_MAX_VALUES = 100_000
 
 
 @cache
@@ -38,11 +34,17 @@ def _loader() -> Any:
                 return SEQ if kind is yaml.SequenceNode else MAP
             return tag_of(value or "") if implicit[0] else STR
 
+        # It is told of each step into a value and out of one. libyaml composes by recursion in C,
+        # and some ten thousand brackets would end the process.
+        depth = 0
+
         def descend_resolver(self, current_node: Any, current_index: Any) -> None:
-            pass
+            self.depth += 1
+            if self.depth > DEPTH + 2:  # `construct` knows the place of what is barely too deep
+                raise RecursionError
 
         def ascend_resolver(self) -> None:
-            pass
+            self.depth -= 1
 
     return Loader
 
@@ -54,7 +56,7 @@ def read_completely(text: str, file: str) -> list[Any]:
         if "&" in text and "*" in text:
             _check_aliases(nodes, text, file)
         return [construct(node, text, file) for node in nodes]
-    except RecursionError:
+    except RecursionError:  # an alias within its own value
         raise _too_deep(Location(file)) from None
 
 
@@ -68,6 +70,9 @@ def compose(text: str, file: str) -> list[Any]:
         while loader.check_node():
             nodes.append(loader.get_node())
         return nodes
+    except RecursionError:
+        mark = loader.peek_event().start_mark
+        raise _too_deep(_place(text, file, mark.line + 1, mark.column + 1)) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
@@ -101,7 +106,7 @@ def _is_indent_with_tab(beginning: str) -> bool:
 
 def _too_deep(place: Location) -> ProjectError:
     return ProjectError(
-        f"values are nested more than {MAX_DEPTH} deep",
+        f"values are nested more than {DEPTH} deep",
         code="E0101",
         location=place,
         help="no object of the protocol needs that: flatten it",
@@ -118,9 +123,9 @@ def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
             parts = node.value if node.tag in (MAP, SEQ) else ()
             flat = itertools.chain.from_iterable(parts) if node.tag == MAP else parts
             known = sizes[id(node)] = 1 + sum(map(size, flat))
-        if known > _MAX_VALUES:
+        if known > ALIASED_VALUES:
             raise ProjectError(
-                f"with its aliases expanded this has more than {_MAX_VALUES} values",
+                f"with its aliases expanded this has more than {ALIASED_VALUES} values",
                 code="E0101",
                 location=_mark(text, file, node),
                 help="write the values out, with fewer aliases",
@@ -133,7 +138,7 @@ def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
 
 def construct(node: Any, text: str, file: str, depth: int = 0) -> Any:
     """Plain data of a node, which lies `depth` levels below its document."""
-    if depth > MAX_DEPTH:
+    if depth > DEPTH:
         raise _too_deep(_mark(text, file, node))
     tag = node.tag
     if tag == MAP:

@@ -76,7 +76,7 @@ def get_json(
         return None
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise foreign(address, f"{urlsplit(url).path} is no JSON object")

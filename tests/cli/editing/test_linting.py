@@ -75,6 +75,11 @@ content:
         "root",
         "SELECT max(event_time) AS event_time, id, COUNT(*) AS n FROM src s GROUP BY id",
     ),
+    "local": derived_yaml(
+        "local",
+        "root",
+        "SELECT to_utc_timestamp(event_time, 'Europe/Paris') AS event_time, id FROM src",
+    ),
     "all": derived_yaml(
         "all", "root", "SELECT src.* EXCEPT (offset, op, system_time), 2 * 3 AS six FROM src"
     ),

@@ -296,6 +296,13 @@ def test_a_prompt_on_a_terminal_completes_names_and_keeps_its_history(tiny: Tiny
     wait_for("…>".encode())
     os.write(main, b"FROM nowhere;\r")
     wait_for(b"E0580")
+    os.write(main, f"{' '.join(ENDLESS.split())};\r".encode())
+    scratch = tiny.root / ".odfbuild/scratch"
+    while not list(scratch.glob("query-*")):
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    wait_for(b"Interrupted.")
     os.write(main, b".quit\r")
     assert process.wait(60) == 0
     os.close(main)

@@ -88,7 +88,7 @@ def test_no_verb_prints_a_command_that_is_not_its_own(
 
 def test_annotations_are_commands_and_files_stay_as_they_are(forged: Tiny) -> None:
     env = {**ENVIRONMENT, "GITHUB_ACTIONS": "true"}
-    command = [BINARY, "-C", str(forged.root), "validate"]
+    command = [str(BINARY), "-C", str(forged.root), "validate"]
     piped = subprocess.run(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from odfbuild.engine.spark.connect.workers import Workers
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.results import executor
 from odfbuild.engine.spark.results.counted import check_read, write_counted
@@ -222,6 +223,20 @@ def test_what_was_written_is_counted_without_a_cluster_too(
         write_counted(Losing(frame.repartition(4)), folder, str(folder), {})
     assert caught.value.code == "E0549"
     assert caught.value.message.startswith("tasks wrote 1,000 records, and 750 of them lie in")
+
+
+def test_workers_find_files_of_any_name(spark_engine: SparkEngine, tmp_path: Path) -> None:
+    """Those of one JVM, which see what we see."""
+    session = spark_engine._session.request()
+    files = [tmp_path / name for name in ("a b.csv", "a%20b.csv", "ä,=#.csv", "[a]*.csv")]
+    for file in files:
+        file.write_text("id\n1\n")
+    link = tmp_path / "link"
+    link.symlink_to(files[0])
+    workers = Workers(session, "here")
+    workers.check_shared(tmp_path)
+    workers.check_files([*files, link])
+    workers.check_files(files)
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed() -> None:

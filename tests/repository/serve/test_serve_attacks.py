@@ -161,7 +161,8 @@ def test_a_signature_of_a_dataset_that_is_not_there_is_answered_404(hub, name):
 @pytest.mark.parametrize("verb", ["pull", "push"])
 def test_a_version_of_any_length_is_answered_400(hub, name, verb, version):
     create(hub.space, f"{name}.{verb}", info("there"))
-    with pytest.raises(Complaint, match="^400 "), client(hub, f"{name}.{verb}").open(verb, version):
+    peer = client(hub, f"{name}.{verb}")
+    with pytest.raises(Complaint, match=r"^400 "), peer.open(verb, version):
         pass
 
 

@@ -228,7 +228,7 @@ def _ours(content: bytes, source: IO[bytes], scratch: Path, file: Path) -> State
         listed = [Listed(int(each["size"]), str(each["sha256"])) for each in head["files"]]
         paths = [scratch / f"kept-{number}" for number in range(len(listed))]
         state = _state_of(head, paths)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _foreign(file, f"'{_HEAD}' in it is damaged ({type(error).__name__})") from None
     for number, (said, path) in enumerate(zip(listed, paths, strict=True)):
         # Links, holes and other names have another header.

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +21,8 @@ from odfbuild.engine.spark.connect.lost import refused_by
 from odfbuild.engine.spark.internals.status import executor_addresses, message
 from odfbuild.errors import EngineProblem
 
+_PATTERN = frozenset("{}[]*?\\")
+"""Characters of names that Spark takes for patterns; such files are left to those who count."""
 _BY_ALL = 16
 """Files of a step that every worker looks at; of more, each is looked at by one."""
 
@@ -53,7 +54,8 @@ class Workers:
 
     def check_files(self, files: Iterable[Path]) -> None:
         """Raise `EngineProblem` E0548 unless workers see `files` as they are here."""
-        new = {_as_here(file): file for file in files if _as_here(file) not in self._seen}
+        plain = [file for file in files if _PATTERN.isdisjoint(str(file))]
+        new = {_as_here(file): file for file in plain if _as_here(file) not in self._seen}
         if new:
             self._check_files([*new.values()])
             self._seen.update(new)
@@ -62,14 +64,14 @@ class Workers:
         try:
             self._cores = self._cores or _cores(self._session)
             times = self._cores if len(files) <= _BY_ALL else 1
-            names = [file.resolve().as_uri() for file in files for _ in range(times)]
+            names = [f"file:{file.absolute()}" for file in files for _ in range(times)]
             there = self._session.read.format("binaryFile").load(names)
             found = there.selectExpr("path", "unix_seconds(modificationTime)", "length").collect()
         except Exception as error:
             what = f"workers of {self._name} do not see the files of this step"
             raise refused_by(error, self._name) or self._problem(what, _said(error)) from None
         for path, modified, length in found:
-            file = Path(unquote(urlparse(path).path))
+            file = Path("/", path.removeprefix("file:").lstrip("/"))
             here = file.stat()
             if (int(here.st_mtime), here.st_size) != (modified, length):
                 raise self._problem(

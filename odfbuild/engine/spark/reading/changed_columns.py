@@ -48,7 +48,7 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
         elif _can_convert(frame, source, kind):
             retyped.append(f"{source}: {found[source].upper()}, not {kind.upper()}")
             before = frame.schema[source].dataType
-            value, lost = converted(source, before, to_spark_type(field.type))
+            value, lost = converted(source, before, to_spark_type(field.type), task.local_times)
             columns.append(f"{value} AS {quote(source)}")
             misfits.append(lost)
         else:

@@ -238,7 +238,9 @@ def _csv(
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
     files = [each.file for each in (text, *more)]
     frame = _told_apart(reader.csv([*map(str, files)]), files)
-    return with_values(frame, schema, "csv", uuids_in(columns)), Source(text, columns)
+    return with_values(frame, schema, "csv", uuids_in(columns), task.local_times), Source(
+        text, columns
+    )
 
 
 def _csv_text(task: IngestTask, read: ReadStepCsv) -> SourceText:
@@ -285,7 +287,7 @@ def _csv_by_name(
     schema = to_spark_schema(in_file)
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
-    frame = with_values(frame, schema, "csv", uuids_in(in_file))
+    frame = with_values(frame, schema, "csv", uuids_in(in_file), task.local_times)
     operation = _undeclared(task, columns)
     if operation is not None and operation in header.names:
         frame = without_operation(frame, operation)
@@ -340,7 +342,7 @@ def _ndjson(
     reader = spark.read.schema(_with_corrupt(read)).options(**options)
     files = [each.file for each in texts]
     frame = _told_apart(reader.json([*map(str, files)]), files)
-    frame = with_values(frame, schema, "json", uuids_in(columns))
+    frame = with_values(frame, schema, "json", uuids_in(columns), task.local_times)
     if operation is not None:
         frame = without_operation(frame, operation)
     return frame, Source(text, columns)
@@ -377,7 +379,8 @@ def _parquet(
             if before == kind and not becomes_uuid:
                 expressions.append(name)
                 continue
-            value, lost = converted(field.name, before, UUID if becomes_uuid else kind)
+            becomes = UUID if becomes_uuid else kind
+            value, lost = converted(field.name, before, becomes, task.local_times)
             expressions.append(f"{value} AS {name}")
             misfits.append(lost)
         elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):
@@ -435,7 +438,7 @@ def _with_event_time(frame: DataFrame, task: IngestTask) -> DataFrame:
     kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     if kinds.get(name) not in ("string", "byte", "short", "integer", "long"):
         return frame
-    return with_time(frame, name, kinds[name])
+    return with_time(frame, name, kinds[name], task.local_times)
 
 
 def _renamed(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:

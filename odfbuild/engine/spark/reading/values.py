@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyspark.sql.types import BinaryType, StringType
+from pyspark.sql.types import BinaryType, StringType, TimestampType
 
+from odfbuild.engine.contract import LocalTimes
 from odfbuild.engine.spark.results.frames import literal, quote, sql_type, uuid_text
 from odfbuild.engine.spark.results.hidden import MISFIT, ROW, SEPARATOR
 from odfbuild.engine.uuids import TEXT, Uuids
@@ -61,7 +62,11 @@ def with_text(schema: StructType, form: Text) -> StructType:
 
 
 def with_values(
-    frame: DataFrame, schema: StructType, form: Text, uuids: Uuids = frozenset()
+    frame: DataFrame,
+    schema: StructType,
+    form: Text,
+    uuids: Uuids = frozenset(),
+    local_times: LocalTimes = "fail",
 ) -> DataFrame:
     """`frame`, read with `with_text`, in the types of `schema`, with `MISFIT` and `ROW`.
 
@@ -84,8 +89,13 @@ def with_values(
     # each value once for the record, and once more for each condition on it.
     once = frame.selectExpr(*converted, *texts, f"monotonically_increasing_id() AS {ROW}")
     misfits = [
+        each
+        for name, text in kept.items()
+        for each in _local_misfits(text, quote(name), name, kinds[name], local_times)
+    ]
+    misfits += [
         TypeMismatch(
-            _misfit(text, quote(name), kinds[name], form),
+            _misfit(text, quote(name), kinds[name], form, local_times),
             name,
             kinds[name].simpleString().upper(),
             f"to_json({text})" if isinstance(kinds[name], nested) else f"CAST({text} AS STRING)",
@@ -122,7 +132,9 @@ def without_operation(frame: DataFrame, column: str) -> DataFrame:
     return frame.selectExpr(*names, number, f"coalesce({before}, {found}) AS {MISFIT}")
 
 
-def converted(column: str, before: DataType, after: DataType) -> tuple[str, TypeMismatch]:
+def converted(
+    column: str, before: DataType, after: DataType, local_times: LocalTimes = "fail"
+) -> tuple[str, TypeMismatch]:
     """SQL that converts a column, and how values that have no counterpart in that type are told.
 
     A number that is declared FLOAT is the nearest one, as everywhere.
@@ -136,7 +148,7 @@ def converted(column: str, before: DataType, after: DataType) -> tuple[str, Type
     lost = f"({value} IS NOT NULL AND {result} IS NULL)"
     text = (isinstance(before, types.StringType), isinstance(after, types.StringType))
     if text[0] and _is_text(after, "csv"):
-        lost = _misfit(value, result, after, "csv")
+        lost = _misfit(value, result, after, "csv", local_times)
     elif isinstance(after, types.FloatType) and isinstance(before, types.DoubleType):
         lost = f"({_is_infinite(result)} AND NOT {_is_infinite(value)})"
     elif isinstance(before, types.BinaryType) and text[1]:
@@ -161,11 +173,15 @@ def _uuid(column: str, before: DataType) -> tuple[str, TypeMismatch]:
     return result, TypeMismatch(lost, column, "UUID", shown)
 
 
-def with_time(frame: DataFrame, column: str, kind: str) -> DataFrame:
+def with_time(
+    frame: DataFrame, column: str, kind: str, local_times: LocalTimes = "fail"
+) -> DataFrame:
     """`frame` with a column of text (RFC 3339) or of numbers (seconds since 1970) as a time."""
     name, text = quote(column), f"{_AS_WRITTEN}time"
     value, flaws = f"try_cast({name} AS TIMESTAMP)", _time_flaws(text)
+    local = _local_misfits(text, name, column, TimestampType(), local_times)
     if kind != "string":
+        local = []
         value, flaws = f"try_cast(try_cast({name} AS BIGINT) AS TIMESTAMP)", "false"
     number = ROW if ROW in frame.columns else f"monotonically_increasing_id() AS {ROW}"
     before = MISFIT if MISFIT in frame.columns else f"CAST(NULL AS STRING) AS {MISFIT}"
@@ -178,7 +194,7 @@ def with_time(frame: DataFrame, column: str, kind: str) -> DataFrame:
         "a time (RFC 3339, or seconds since 1970)",
         f"CAST({text} AS STRING)",
     )
-    return once.selectExpr(*names, ROW, f"coalesce({MISFIT}, {misfit([lost])}) AS {MISFIT}")
+    return once.selectExpr(*names, ROW, f"coalesce({MISFIT}, {misfit([*local, lost])}) AS {MISFIT}")
 
 
 # --- Types that are read as text ---
@@ -238,7 +254,7 @@ def _value(text: str, kind: DataType, form: Text) -> str:
     return text
 
 
-def _misfit(text: str, value: str, kind: DataType, form: Text) -> str:
+def _misfit(text: str, value: str, kind: DataType, form: Text, local_times: LocalTimes) -> str:
     """SQL for whether `text`, as read, is not exactly what became of it in `value`."""
     from pyspark.sql import types
 
@@ -246,10 +262,12 @@ def _misfit(text: str, value: str, kind: DataType, form: Text) -> str:
         return "false"
     match kind:
         case types.ArrayType():
-            lost = _lost("item", kind.elementType, form)
+            lost = _lost("item", kind.elementType, form, local_times)
             return f"coalesce(exists({text}, item -> {lost}), false)"
         case types.StructType():
-            members = [_lost(f"{text}.{quote(f.name)}", f.dataType, form) for f in kind]
+            members = [
+                _lost(f"{text}.{quote(f.name)}", f.dataType, form, local_times) for f in kind
+            ]
             return f"({' OR '.join(members)})"
         case types.FloatType() | types.DoubleType():
             flaws = _float_flaws(text, value) if form == "csv" else _is_infinite(value)
@@ -261,11 +279,52 @@ def _misfit(text: str, value: str, kind: DataType, form: Text) -> str:
             flaws = _decimal_flaws(text, value, kind.scale)
         case _:
             flaws = _time_flaws(text)
+            if local_times == "fail":
+                flaws += "".join(f" OR {each}" for each in _local_flaws(text, value))
     return f"({text} IS NOT NULL AND ({value} IS NULL OR {flaws}))"
 
 
-def _lost(text: str, kind: DataType, form: Text) -> str:
-    return _misfit(text, _value(text, kind, form), kind, form)
+def _lost(text: str, kind: DataType, form: Text, local_times: LocalTimes) -> str:
+    return _misfit(text, _value(text, kind, form), kind, form, local_times)
+
+
+def _local_misfits(
+    text: str, value: str, column: str, kind: DataType, local_times: LocalTimes
+) -> list[TypeMismatch]:
+    """What is told of local times that are no instant, or two, before anything else is."""
+    if local_times != "fail" or not isinstance(kind, TimestampType):
+        return []
+    absent, twice = _local_flaws(text, value)
+    shown = f"CAST({text} AS STRING)"
+    return [
+        TypeMismatch(absent, column, "a time there: clocks were put forward over it", shown),
+        TypeMismatch(
+            twice, column, "one time there: clocks were put back, and showed it twice", shown
+        ),
+    ]
+
+
+def _local_flaws(text: str, value: str) -> tuple[str, str]:
+    """SQL for whether a time with the name of a zone never was there, and whether it was twice.
+
+    Spark has moved the one forward, and taken the earlier instant of the other for `value`.
+    """
+    zone = f"regexp_extract({text}, '[A-Za-z]{{2,}}[A-Za-z0-9_+/-]*$', 0)"
+    written = f"rtrim(substring({text}, 1, length({text}) - length({zone})))"
+    local = f"try_cast({written} AS TIMESTAMP)"
+    there = f"from_utc_timestamp({value}, {zone})"
+    next_day = f"({value} + INTERVAL 1 DAY)"
+    ahead_then = f"(from_utc_timestamp({next_day}, {zone}) - {next_day})"
+    other = f"({there} - {ahead_then})"
+    twice = f"{other} != {value} AND from_utc_timestamp({other}, {zone}) = {local}"
+    # Most times end in a digit or Z; looking for a zone in them costs more than reading them.
+    named = f"substring({text}, -1) > '9' AND NOT {text} RLIKE '[0-9]Z$' AND {zone} != ''"
+    first = f"{value} IS NOT NULL AND {named}"
+    absent, again = (
+        f"CASE WHEN {first} THEN coalesce({each}, false) ELSE false END"
+        for each in (f"{there} != {local}", twice)
+    )
+    return absent, again
 
 
 def _uuid_flaws(text: str) -> str:

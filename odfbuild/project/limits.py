@@ -1,0 +1,40 @@
+"""How much one file of a project may ask for.
+
+Whoever opens a pull request decides what these files hold, and a job plans them beside its secrets.
+No project comes near these bounds by itself; each has an error that names the file.
+"""
+
+from __future__ import annotations
+
+FILE_BYTES = 2 << 20
+"""Of a definition, a template, unit tests or odfbuild.yaml, and of one rendered instance."""
+
+DEPTH = 60
+"""Of values in values; what is deeper would not be read back from the bytes of a block."""
+
+ALIASED_VALUES = 100_000
+"""Of a YAML text, its aliases written out."""
+
+INSTANCES = 100_000
+"""Of one template."""
+
+RENDERED_BYTES = 64 << 20
+"""Of all instances of one template."""
+
+RENDER_SECONDS = 5
+"""Of processor time, for all instances of one template."""
+
+RENDER_MEMORY = 512 << 20
+"""Bytes that rendering may take, beside what the program has before."""
+
+QUERY_BYTES = 1 << 20
+"""Of the text of a query."""
+
+QUERY_DEPTH = 150
+"""Of expressions in expressions; deeper ones are left to the engine."""
+
+QUERY_ERRORS = 50
+"""Told of one query: whoever corrects these sees the others next."""
+
+EXPANDED_TABLES = 1_000
+"""Of a query, each use of a common table expression written out."""
