@@ -110,6 +110,10 @@ def libraries(names: Sequence[str]) -> set[str]:
     return found
 
 
+_installed = cache(packages_distributions)
+"""The distributions of each library; found once, because all their files are read for it."""
+
+
 @cache
 def _brought_by(*names: str) -> frozenset[str]:
     return frozenset(canonicalize_name(each.name) for each in needed(*closure(names)))
@@ -118,7 +122,7 @@ def _brought_by(*names: str) -> frozenset[str]:
 def test_each_library_that_is_imported_is_installed_always_or_named_with_its_extra() -> None:
     always = {
         library
-        for library, distributions in packages_distributions().items()
+        for library, distributions in _installed().items()
         if _brought_by() & {canonicalize_name(each) for each in distributions}
     }
     known = {*always, *EXTRAS, *extras._ENGINE, "py4j"}
@@ -129,7 +133,7 @@ def test_each_library_that_is_imported_is_installed_always_or_named_with_its_ext
 def test_an_extra_brings_the_libraries_that_errors_name_it_for(name: str) -> None:
     lacking = []
     for library in libraries([name]):
-        distributions = packages_distributions()[library]
+        distributions = _installed()[library]
         if not _brought_by(name) & {canonicalize_name(each) for each in distributions}:
             lacking.append(library)
     assert lacking == []
