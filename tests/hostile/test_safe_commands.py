@@ -18,7 +18,7 @@ import pytest
 
 from tests.apply.tiny import NO_JVM, Tiny
 from tests.cli.untrusted import test_untrusted_project as untrusted
-from tests.hostile.projects import PROJECTS, TOKEN, Make, hidden
+from tests.hostile.projects import PROJECTS, TOKEN, Make, clauses_that_double, hidden
 
 ROOT = Path(__file__).parents[2]
 VERBS = (
@@ -145,6 +145,12 @@ def test_safe_commands_keep_to_the_project_and_to_its_bounds(tiny: Tiny, make: M
     started = {os.path.realpath(sys.executable), os.path.realpath(git)}
     assert found.programs - started == set()
     assert found.connected == ()
+
+
+def test_what_unfolds_without_end_has_an_error_of_its_own(tiny: Tiny) -> None:
+    clauses_that_double(tiny)
+    found, _ = watched(tiny)
+    assert "error[E0523]: the query is too complex" in found.said
 
 
 def test_a_sound_project_passes_them(tiny: Tiny) -> None:

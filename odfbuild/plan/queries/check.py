@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.queries import functions as lists
+from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import Location, QueryError
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.of_query import (
@@ -36,6 +37,22 @@ from odfbuild.wording import did_you_mean
 
 _CLOCK_NODES = (
     exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.CurrentUser | exp.Localtimestamp
+)
+_STATEMENTS = (
+    exp.DDL
+    | exp.DML
+    | exp.Command
+    | exp.Drop
+    | exp.Alter
+    | exp.Set
+    | exp.Use
+    | exp.Describe
+    | exp.Cache
+    | exp.Uncache
+    | exp.Refresh
+    | exp.TruncateTable
+    | exp.Analyze
+    | exp.LoadData
 )
 _OF_RECORDS = frozenset({"E0503", "E0505", "E0506"})
 """What only a query must not do whose result is committed."""
@@ -134,12 +151,29 @@ class _Checker(Reader):
             self.tell("E0501", "a query must be a single statement", help_, place)
             return None
         if not isinstance(found[0], exp.Query):
-            if isinstance(found[0], exp.DDL | exp.DML | exp.Command):
+            if isinstance(found[0], _STATEMENTS):
                 what = type(found[0]).__name__.upper()
                 help_ = "a query is a SELECT over its inputs"
                 self.tell("E0502", f"{what} is not allowed in a query", help_, None)
             return None
+        self._texts_like_columns()
         return found[0]
+
+    def _texts_like_columns(self) -> None:
+        """Texts in double quotes that are called like a column: in other databases, they are it."""
+        if '"' not in self.text:
+            return
+        names = {each.name.lower() for columns in self.tables.values() for each in columns or ()}
+        for word in words_of(self.text, texts=True):
+            if word.text[0] == '"' and word.text[1:-1] in names:
+                shown = self.text[word.start : word.end]
+                self.tell(
+                    "E0501",
+                    f"{shown} is a text to Spark, and there is a column of that name",
+                    f"put the column in backticks: `{shown[1:-1]}`; or the text in single quotes: "
+                    f"'{shown[1:-1]}'",
+                    place_at(self.text, self.number, word.start, word.end - word.start),
+                )
 
     # --- What a reader tells ---
 

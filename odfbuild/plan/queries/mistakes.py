@@ -25,6 +25,18 @@ _WORDS = """select from where group order having limit offset union intersect ex
 _KEYWORDS = frozenset(_WORDS.split())
 _NEVER_TWICE = ("=", ".", "and", "or", "by", "select", "from")
 _BEFORE_BY = ("group", "order", "partition")
+_NEVER_LAST = ("=", "<", ">", "+", "/", ",", ".", "by", "(")
+_MEANINGS = """
+    all anti any array asof at cast collate cube current date day days delay distribute
+    div escape except exists extract filter first following for from grouping hour hours
+    ignore ilike interval last leading map materialized minus minute minutes month
+    months natural nulls only outer overlay percent pivot position preceding range
+    regexp respect rlike rollup rows second seconds semi sets some sort struct system
+    table tablesample temporal time timestamp to trailing trim unbounded unpivot version
+    view watermark week weeks window within year years zone"""
+_NOT_NAMES = _KEYWORDS | set(_MEANINGS.split())
+"""Words with a meaning of their own in some place, which a parser may not know."""
+
 _TRIED = 40
 """Repairs that are tried before a text counts as not understood."""
 
@@ -45,13 +57,73 @@ def mistake_in(text: str, at: int) -> Mistake | None:
     words = words_of(text)
     if not words:
         return Mistake("the query is empty", "write a SELECT over its inputs", 0)
-    return _half(words) or (None if PIPE in text else _repaired(text, words, at))
+    if PIPE in text:
+        return _half(words)
+    return _half(words) or _repaired(text, words, at) or _three_names(words, at)
 
 
 def certain_mistake(text: str) -> Mistake | None:
     """What no engine understands, although the parser here may: templates, and doubled commas."""
     words = words_of(text)
-    return _template(words) or _doubled_comma(words)
+    if not words:
+        return Mistake("the query is empty", "write a SELECT over its inputs", 0)
+    return (
+        _template(words)
+        or _doubled_comma(words)
+        or _last_comma(words)
+        or _top(words)
+        or _cut(words)
+    )
+
+
+def _last_comma(words: list[Word]) -> Mistake | None:
+    """A comma before FROM, where Spark takes FROM for the name of a column."""
+    for number, word in enumerate(words[:-1]):
+        if word.text == "," and words[number + 1].text == "from" and _is_at_an_end(words, number):
+            return Mistake("nothing follows this comma", "remove it", word.start)
+    return None
+
+
+def _top(words: list[Word]) -> Mistake | None:
+    """`SELECT TOP 10`, as other databases have it."""
+    for one, two, three in zip(words, words[1:], words[2:], strict=False):
+        if one.text == "select" and two.text == "top" and three.text.isdigit():
+            return Mistake(
+                "Spark SQL has no TOP",
+                "rank the records by row_number() OVER (PARTITION BY … ORDER BY …) and filter",
+                two.start,
+                three.end - two.start,
+            )
+    return None
+
+
+def _cut(words: list[Word]) -> Mistake | None:
+    """A sign at the end that something has to follow."""
+    last = words[-1]
+    if last.text in _NEVER_LAST and not last.sql[last.end :].strip():
+        return Mistake(
+            f"the query ends after `{last.text}`", "write what follows, or remove it", last.start
+        )
+    return None
+
+
+def _three_names(words: list[Word], at: int) -> Mistake | None:
+    """Three names in a row where the text does not parse any further: two of them are one entry."""
+    number = next((n for n, each in enumerate(words) if each.start <= at < each.end), None)
+    if number is None or number < 2:
+        return None
+    row = words[number - 2 : number + 1]
+    if not all(each.text.isidentifier() and each.text not in _NOT_NAMES for each in row):
+        return None
+    if not all(_touch(*pair) for pair in pairwise(row)):
+        return None
+    shown = row[-1].sql[row[-1].start : row[-1].end]
+    return Mistake(
+        f"'{shown}' is not expected here",
+        "a comma may be missing before it, or before the name to its left",
+        row[-1].start,
+        len(shown),
+    )
 
 
 def _doubled_comma(words: list[Word]) -> Mistake | None:

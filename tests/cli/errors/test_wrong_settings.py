@@ -60,7 +60,6 @@ CHECKS = """  checks:
       severity: warn
     - match: [ROOT]
       notNull: [op, system_time, value]
-      relationships: {id: {to: Derived, field: id}}
 """
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.spark.results.counted import check_read, counted
+from odfbuild.engine.spark.internals.observed import counted
+from odfbuild.engine.spark.results.counted import check_read
 from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.small_jobs import is_short
 from odfbuild.odf.model import ReadStepCsv

@@ -7,36 +7,14 @@ counted, and a difference is an error before anything is committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from odfbuild.engine.spark.internals.observed import counted
 from odfbuild.errors import EngineProblem
-
-_NUMBER = "records"
-
-
-def counted(frame: Any) -> tuple[Any, Callable[[], int | None]]:
-    """`frame`, and what tells how many records it had once the first action on it is done.
-
-    `None` where the optimiser has taken it out of the plan. Classic frames and those of a server.
-    """
-    from pyspark.sql import Observation
-    from pyspark.sql.functions import count, lit
-
-    if hasattr(frame, "_jdf"):
-        observation = Observation()
-        one = count(lit(1))
-    else:
-        from pyspark.sql.connect import functions
-        from pyspark.sql.connect.observation import Observation as ObservationThere
-
-        observation = ObservationThere()
-        one = functions.count(functions.lit(1))
-    observed = frame.observe(observation, one.alias(_NUMBER))
-    return observed, lambda: observation.get.get(_NUMBER)
 
 
 def write_counted(frame: Any, folder: Path, target: str, options: Mapping[str, str]) -> None:

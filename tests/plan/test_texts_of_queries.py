@@ -1,0 +1,66 @@
+"""Texts that Spark would refuse for certain are refused at their place; others are left to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from odfbuild.engine.contract import Vocabulary
+from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.schema.ddl import read_ddl
+from odfbuild.plan.columns.of_query import columns_of
+from odfbuild.plan.queries.check import errors_of
+
+COLUMNS = columns_of(
+    read_ddl(["event_time TIMESTAMP", "id BIGINT", "v BIGINT", "country STRING", "b STRING"])
+)
+
+
+def found(query: str) -> list[tuple[str, int, str]]:
+    """Code, column (in the one line) and message of each error."""
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=query),))
+    errors = errors_of(transform, {"a": COLUMNS}, Vocabulary(), "d")
+    return [(each.code, each.location.column, each.message) for each in errors]
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "column", "message"),
+    [
+        ("SELECT event_time, id v b FROM a", "E0501", 25, "'b' is not expected here"),
+        ("SELECT event_time id v FROM a", "E0501", 22, "'v' is not expected here"),
+        ("SELECT event_time, id, FROM a", "E0501", 22, "nothing follows this comma"),
+        ("SELECT TOP 10 event_time FROM a", "E0501", 8, "Spark SQL has no TOP"),
+        ("", "E0501", 1, "the query is empty"),
+        ("-- todo\n", "E0501", 1, "the query is empty"),
+        ("SELECT event_time FROM a WHERE id =", "E0501", 35, "the query ends after `=`"),
+        ("DROP TABLE a", "E0502", 1, "DROP is not allowed in a query"),
+        ("TRUNCATE TABLE a", "E0502", 1, "TRUNCATETABLE is not allowed in a query"),
+        ("USE x", "E0502", 1, "USE is not allowed in a query"),
+        (
+            'SELECT event_time, "country" AS c FROM a',
+            "E0501",
+            20,
+            '"country" is a text to Spark, and there is a column of that name',
+        ),
+    ],
+)
+def test_what_is_certainly_wrong_is_told_at_its_place(query, code, column, message):
+    assert (code, column, message) in found(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT event_time, \"a text\" AS c, 'country' AS d FROM a",
+        "SELECT event_time, id AS top, 10 AS n FROM a",
+        "SELECT event_time, v FROM a WHERE country IN ('x', 'y')",
+        "SELECT event_time, id v FROM a",
+        "FROM a SELECT event_time",
+        "TABLE a",
+        "TABLE a |> SELECT event_time",
+        "SELECT event_time, parse_json(country):x.y::string AS s FROM a",
+        "SELECT event_time FROM a WATERMARK event_time DELAY OF INTERVAL 1 MINUTE",
+        "SELECT event_time, \"it's\" AS c FROM a",
+    ],
+)
+def test_what_spark_may_understand_is_not_refused(query):
+    assert found(query) == []
