@@ -59,7 +59,7 @@ def test_what_is_certainly_wrong_is_told_at_its_place(query, code, column, messa
         "TABLE a |> SELECT event_time",
         "SELECT event_time, parse_json(country):x.y::string AS s FROM a",
         "SELECT event_time FROM a WATERMARK event_time DELAY OF INTERVAL 1 MINUTE",
-        "SELECT event_time, \"it's\" AS c FROM a",
+        'SELECT event_time, "it\'s" AS c FROM a',
     ],
 )
 def test_what_spark_may_understand_is_not_refused(query):
