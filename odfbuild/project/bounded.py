@@ -1,4 +1,4 @@
-"""Work on a file that a stranger wrote, in a process with limits of memory and time.
+"""Work on an untrusted file, in a process with limits of memory and time.
 
 A template is a program: sixteen characters ask for gigabytes, three nested loops for days. So
 templates are rendered in a process that is forked once and does all of them, one after the other.
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import pickle
+import select
 import signal
 import struct
 import sys
@@ -26,6 +28,9 @@ from odfbuild.project.limits import RENDER_MEMORY, RENDER_SECONDS
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_WAITED = 12 * RENDER_SECONDS
+"""Seconds by the clock, on however busy a machine, after which nothing is expected any more."""
+
 _LENGTH = struct.Struct("=Q")
 
 
@@ -34,7 +39,7 @@ class _TooLong(BaseException):
 
 
 class _Ended(Exception):
-    """The process is not there any more."""
+    """The process is not there any more; why."""
 
 
 def bounded(work: Callable[P, T], file: str, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -45,15 +50,15 @@ def bounded(work: Callable[P, T], file: str, *args: P.args, **kwargs: P.kwargs) 
     with _mutex:
         try:
             is_done, result = _process().ask((work, args, kwargs))
-        except _Ended:
+        except _Ended as ended:
             _forget()
-            raise too_much(file, _TOO_MUCH_MEMORY) from None
+            raise too_much(file, str(ended)) from None
     if is_done:
         return result  # type: ignore[no-any-return]
     if isinstance(result, MemoryError):
         raise too_much(file, _TOO_MUCH_MEMORY)
     if isinstance(result, _TooLong):
-        raise too_much(file, f"it takes more than {RENDER_SECONDS} seconds")
+        raise too_much(file, _TOO_MUCH_TIME)
     raise result
 
 
@@ -67,6 +72,7 @@ def too_much(file: str, why: str) -> ProjectError:
     )
 
 
+_TOO_MUCH_TIME = f"it takes more than {RENDER_SECONDS} seconds"
 _TOO_MUCH_MEMORY = f"it takes more than {RENDER_MEMORY >> 20} MiB of memory"
 
 
@@ -74,26 +80,37 @@ class _Process:
     """The other process, seen from this one."""
 
     def __init__(self) -> None:
-
         ours, theirs = os.pipe(), os.pipe()
+        collects = gc.isenabled()
+        gc.disable()
         with warnings.catch_warnings():
             # The child runs nothing but `_serve`, whatever other threads held when it began.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._id = os.fork()
         if self._id == 0:
+            # What the parent had is never finalized here: it may wait for a thread that is not.
+            gc.freeze()
+            gc.enable()
             _serve(theirs[0], ours[1])
+        if collects:
+            gc.enable()
         os.close(theirs[0])
         os.close(ours[1])
         self._read, self._write = ours[0], theirs[1]
+        os.set_blocking(self._write, False)
 
     def ask(self, request: Any) -> tuple[bool, Any]:
         """Whether the work was done, and its result or what it raised; `_Ended`."""
         try:
             _send(self._write, request)
+            _wait(self._read, select.POLLIN)
             found: tuple[bool, Any] = _receive(self._read)
             return found
+        except TimeoutError:
+            os.kill(self._id, signal.SIGKILL)
+            raise _Ended(_TOO_MUCH_TIME) from None
         except (OSError, EOFError):
-            raise _Ended from None
+            raise _Ended(_TOO_MUCH_MEMORY) from None
 
     def end(self) -> None:
         """Let it end."""
@@ -194,7 +211,18 @@ def _send(fd: int, value: Any) -> None:
     data = pickle.dumps(value)
     left = memoryview(_LENGTH.pack(len(data)) + data)
     while left:
-        left = left[os.write(fd, left) :]
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:
+            _wait(fd, select.POLLOUT)
+
+
+def _wait(fd: int, event: int) -> None:
+    """Until a pipe can be read or written; `TimeoutError`."""
+    waiting = select.poll()
+    waiting.register(fd, event)
+    if not waiting.poll(_WAITED * 1000):
+        raise TimeoutError
 
 
 def _receive(fd: int) -> Any:

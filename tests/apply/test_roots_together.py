@@ -86,6 +86,7 @@ def project(
             (folder / sub).mkdir(parents=True)
         (folder / "odfbuild.yaml").write_text(
             "kind: Project\nversion: 1\ncontent:\n  name: together\n"
+            "  ingest: {blankEventTimes: {'*': fill}}\n"
         )
         for number, (dataset, text) in enumerate(definitions.items()):
             (folder / f"datasets/{dataset}.yaml").write_text(text)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -84,10 +86,37 @@ def test_rendering_goes_on_in_threads_and_after_the_process_is_lost() -> None:
         each.join(60)
     assert found == ["a: 2\n"] * 8
     os.kill(process._process()._id, 9)
-    assert (
-        refused("a: {{ 1 }}\n").code == "E0126"
-    )  # whatever ended it, this text is not tried again
+    assert refused("a: {{ 1 }}\n").code == "E0126"  # this text is not tried again
     assert rendered() == "a: 2\n"
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_a_process_that_answers_no_more_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(process, "_WAITED", 0.2)
+    assert render_template("a: {{ 1 + 1 }}\n", "a", Path("/x"), {})[0].text == "a: 2\n"
+    os.kill(process._process()._id, signal.SIGSTOP)
+    assert "seconds" in refused(f"a: {{{{ 1 }}}} # {'x' * size}\n").message
+    monkeypatch.undo()
+    assert render_template("a: {{ 1 + 1 }}\n", "a", Path("/x"), {})[0].text == "a: 2\n"
+
+
+def test_a_process_finalizes_nothing_of_its_parent() -> None:
+    """A finalizer may wait for a thread that only the parent has."""
+
+    class Stuck:
+        def __del__(self) -> None:
+            if os.getpid() != here:
+                time.sleep(3_600)
+
+    here = os.getpid()
+    circle = [Stuck()]
+    circle.append(circle)  # type: ignore[arg-type]
+    del circle
+    process._forget()
+    text = "{% for n in range(100000) %}{% set a = [[n], [n]] %}{% endfor %}a: {{ 1 + 1 }}\n"
+    assert render_template(text, "a", Path("/x"), {})[0].text.strip() == "a: 2"
 
 
 def test_errors_of_every_kind_are_the_same_behind_a_pipe() -> None:

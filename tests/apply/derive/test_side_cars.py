@@ -125,7 +125,13 @@ def test_a_chain_does_not_depend_on_its_side_cars(
         data = batch(merge, chance)
         for root in (first, without, harmed):
             # Batches repeat keys, which a snapshot keeps only where it is told to.
-            outcome = ingest_into(workspace(root), spark_engine, data, duplicate_keys="warn")
+            outcome = ingest_into(
+                workspace(root),
+                spark_engine,
+                data,
+                duplicate_keys="warn",
+                blank_event_times="fill",
+            )
             assert outcome.status is not Status.FAILED, outcome.error
         wanted = chain(without)
         assert chain(first) == wanted
@@ -152,7 +158,7 @@ def test_keys_are_indexed_as_soon_as_they_are_committed(
     monkeypatch.setattr(ingest_module, "WORTH_AN_INDEX", 1)
     root = prepared(tmp_path / "p", merge)
     space = workspace(root)
-    ingest_into(space, spark_engine, batch(merge, random.Random(7)))
+    ingest_into(space, spark_engine, batch(merge, random.Random(7)), blank_event_times="fill")
     state = space.projection("d")
     assert state is not None
     assert state.schema is not None
