@@ -30,6 +30,12 @@ RENDER_MEMORY = 512 << 20
 QUERY_BYTES = 1 << 20
 """Of the text of a query."""
 
+QUERY_TOKENS = 50_000
+"""Words and signs of a query."""
+
+QUERY_STEPS = 200_000
+"""Of the parser in a query, beside 20 for each word; common ones take one or two for each."""
+
 QUERY_DEPTH = 150
 """Of expressions in expressions; deeper ones are left to the engine."""
 

@@ -17,9 +17,18 @@ def test_what_nobody_should_have_written_is_read_or_refused_with_a_code(target: 
     assert list(findings(target, FEW)) == []
 
 
-@pytest.mark.parametrize(("target", "seed"), [("slices", 8_485)])
+@pytest.mark.parametrize(
+    ("target", "seed"),
+    [
+        pytest.param("slices", 8_485, id="statistics of levels without a schema end PyArrow"),
+        pytest.param("queries", 21_554, id="sixty thousand signs"),
+        pytest.param("queries", 51_530, id="sixty joins without a condition"),
+        pytest.param("queries", 69_522, id="nested joins without a condition"),
+        pytest.param("queries", 74_418, id="a pipe that the parser asserts"),
+        pytest.param("queries", 93_387, id="another pipe that the parser asserts"),
+    ],
+)
 def test_what_was_found_stays_mended(target: str, seed: int) -> None:
-    """Statistics of levels that do not fit the schema: PyArrow ended the process."""
     assert list(findings(target, 1, seed)) == []
 
 

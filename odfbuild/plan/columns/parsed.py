@@ -8,21 +8,73 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-from odfbuild.project.limits import EXPANDED_TABLES, QUERY_BYTES, QUERY_DEPTH
+from odfbuild.project.limits import (
+    EXPANDED_TABLES,
+    QUERY_BYTES,
+    QUERY_DEPTH,
+    QUERY_STEPS,
+    QUERY_TOKENS,
+)
 
-__all__ = ["AsWritten", "SqlglotError", "TooMuch", "parsed", "statements"]
+__all__ = ["AsWritten", "Bounded", "SqlglotError", "TooMuch", "parsed", "statements"]
 
 
 _OWN_SYNTAX = "CAST TRY_CAST EXTRACT TRIM SUBSTR SUBSTRING POSITION OVERLAY LISTAGG STRING_AGG"
 
 
-class AsWritten(Spark):  # type: ignore[misc]
+class TooMuch(SqlglotError):  # type: ignore[misc]
+    """A query asks for more than `project.limits` lets one ask for."""
+
+
+class Bounded(Spark):  # type: ignore[misc]
+    """Spark's SQL, whose parser gives up on what would take it for ever."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc]
+        """A parser that counts how often it goes on, and back to try another reading.
+
+        It reads a join without a condition twice, so that twenty of them are read 2²⁰ times.
+        """
+
+        _steps = 0
+
+        def _advance(self, times: int = 1) -> None:
+            self._steps += 1
+            if self._steps > QUERY_STEPS + 20 * self._tokens_size:
+                raise TooMuch(
+                    f"reading the query takes more than {QUERY_STEPS:,} steps: state the "
+                    "condition of each join (CROSS JOIN where there is none)"
+                )
+            super()._advance(times)
+
+        def reset(self) -> None:
+            """See `sqlglot.Parser.reset`."""
+            self._steps = 0
+            super().reset()
+
+    def parse(self, sql: str, **options: Any) -> list[exp.Expression | None]:
+        """See `sqlglot.Dialect.parse`; every failure of the parser is a `SqlglotError`."""
+        if len(sql) > QUERY_BYTES:
+            raise TooMuch(f"the query has more than {QUERY_BYTES >> 20} MiB")
+        tokens = self.tokenize(sql)
+        if len(tokens) > QUERY_TOKENS:
+            raise TooMuch(f"the query has more than {QUERY_TOKENS:,} words and signs")
+        try:
+            found: list[exp.Expression | None] = self.parser(**options).parse(tokens, sql)
+        except (SqlglotError, RecursionError):
+            raise
+        except Exception as error:  # an assertion, say, about the trees that it made
+            raise ParseError(f"the query is not understood ({type(error).__name__})") from None
+        return found
+
+
+class AsWritten(Bounded):
     """Spark's SQL, with `window(…)` as the function that it is, and not the clause WINDOW."""
 
     def tokenize(self, sql: str, **options: object) -> list[Token]:
@@ -34,7 +86,7 @@ class AsWritten(Spark):  # type: ignore[misc]
                 one.token_type = TokenType.VAR
         return tokens
 
-    class Parser(Spark.Parser):  # type: ignore[misc]
+    class Parser(Bounded.Parser):
         """A parser that knows no functions, but for those with a syntax of their own."""
 
         FUNCTIONS: dict[str, object] = {}
@@ -43,14 +95,8 @@ class AsWritten(Spark):  # type: ignore[misc]
         }
 
 
-class TooMuch(SqlglotError):  # type: ignore[misc]
-    """A query asks for more than `project.limits` lets one ask for."""
-
-
 def statements(text: str) -> list[exp.Expression]:
     """What `text` holds; raises `SqlglotError`, of it `TooMuch`, or `RecursionError`."""
-    if len(text) > QUERY_BYTES:
-        raise TooMuch(f"the query has more than {QUERY_BYTES >> 20} MiB")
     found = [each for each in AsWritten().parse(text) if each is not None]
     for each in found:
         if len(text) > _SHORT:

@@ -57,14 +57,15 @@ _Relations = Mapping[str, Lineage]
 
 def _query(text: str, relations: _Relations) -> Lineage:
     from sqlglot import exp
-    from sqlglot.dialects.spark import Spark
     from sqlglot.optimizer.qualify import qualify
     from sqlglot.optimizer.scope import build_scope
     from sqlglot.schema import MappingSchema
 
+    from odfbuild.plan.columns.parsed import Bounded
+
     # The parser takes `window(` for something else than Spark's windows of time.
     spelled = _TIME_WINDOW.sub("time_window(", text)
-    statements = [each for each in Spark().parse(spelled) if each is not None]
+    statements = [each for each in Bounded().parse(spelled) if each is not None]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise _NotUnderstood
     _refuse_what_is_not_followed(statements[0])
