@@ -39,7 +39,9 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.schema.evolution import grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.plan.model import Action, DatasetPlan
+from odfbuild.plan.queries.subjects import texts_in
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
+from odfbuild.survey.accepted_texts import AcceptedTexts
 from odfbuild.values import dataclass
 
 _AT_ONCE = 4
@@ -72,6 +74,7 @@ class KnownQueries:
         self._file = folder / "queries.bin"
         # The text of a query of another engine is translated by sqlglot.
         by = f"{engine_version} {version('sqlglot')}\n"
+        self._accepted = AcceptedTexts(folder, engine_version)
         self._stamp = b"odfbuild queries 2\n" + code_stamp() + by.encode()
         self._before: dict[bytes, bytes] = read_disposable(self._file, self._stamp) or {}
         self._used: dict[bytes, bytes] = {}
@@ -87,6 +90,10 @@ class KnownQueries:
     def put(self, key: bytes, schema: pa.Schema) -> None:
         """Remember a schema."""
         self._used[key] = schema.serialize().to_pybytes()
+
+    def accept(self, subjects: Iterable[Subject]) -> None:
+        """Remember that the engine understands the texts of these."""
+        self._accepted.add(text for each in subjects for text in texts_in(each.events))
 
     def save(self) -> None:
         """Keep what was found, and of the rest what came last."""
@@ -149,6 +156,7 @@ def check_queries(
         for layer in layers:
             list(pool.map(run.check, [by_name[name] for name in layer]))
     known.save()
+    known.accept(each for name, each in by_name.items() if name not in run.errors)
     return Checked(
         errors={name: run.errors[name] for name in by_name if name in run.errors},
         right=len(run.right),

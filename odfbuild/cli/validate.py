@@ -37,7 +37,7 @@ def validate(
 
     found = read_definitions(state.directory, state.given)
     _help_editors(found)
-    _raise_about_queries(found)
+    _raise_about_queries(found, engine_follows=engine)
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     names = [each.name for each in found.project.definitions]
     if not engine:
@@ -71,13 +71,17 @@ def _help_editors(found: Definitions) -> None:
         provide_schemas(found.project.config.root)
 
 
-def _raise_about_queries(found: Definitions) -> None:
+def _raise_about_queries(found: Definitions, *, engine_follows: bool) -> None:
     """Raise all that is wrong with queries, settings and unit tests, as far as their text tells."""
     from odfbuild.survey.queries import wrong_queries
     from odfbuild.survey.settings import wrong_settings
     from odfbuild.survey.unit_tests import unit_tests_of
 
-    wrong = [error for errors in wrong_queries(found).values() for error in errors]
+    wrong = [
+        error
+        for errors in wrong_queries(found, engine_follows=engine_follows).values()
+        for error in errors
+    ]
     wrong += wrong_settings(found)
     wrong += unit_tests_of(found)[1]
     if wrong:

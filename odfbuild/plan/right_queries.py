@@ -7,7 +7,15 @@ inputs have other columns. Errors are not cached, because their places may have 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 from odfbuild.engine.checks import Asked, Relationship
@@ -29,10 +37,18 @@ def new_of(definitions: Collection[Definition], chains: Collection[str]) -> int:
 
 
 class RightQueries:
-    """`load` gets what was found before as plain values; nothing is loaded before it is needed."""
+    """`load` gets what was found before as plain values; nothing is loaded before it is needed.
 
-    def __init__(self, load: Callable[[], Mapping[str, Any] | None] = lambda: None) -> None:
+    `accepted` are texts of queries that an engine found right.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        accepted: Container[str] = (),
+    ) -> None:
         self._load = load
+        self.accepted = accepted
         self._before: Mapping[str, Any] | None = None
         self._found: dict[str, Any] = {}
 

@@ -22,6 +22,7 @@ from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
 from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import Kept, code_stamp, read_disposable, write_disposable
+from odfbuild.survey.accepted_texts import AcceptedTexts
 from odfbuild.values import dataclass
 
 
@@ -33,7 +34,7 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     stamp += engine_version().encode()
     lineages = _Answers(config.cache / "lineages.bin")
     queries = right_queries_file(config)
-    right = RightQueries(queries.load)
+    right = RightQueries(queries.load, AcceptedTexts(config.cache, engine_version()))
     decisions = Kept(config.cache / "decisions.bin", stamp, _own(config, "decisions.bin"))
     memory = Memory(
         decisions.entries,

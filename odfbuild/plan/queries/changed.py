@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cached_property, partial
 from itertools import islice
 
@@ -16,7 +16,7 @@ from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.inputs import PlanInputs
 from odfbuild.plan.places import Place
-from odfbuild.plan.queries.subjects import Shaping, errors_in, subjects_of
+from odfbuild.plan.queries.subjects import Shaping, accepted_texts, errors_in, subjects_of
 from odfbuild.plan.right_queries import MOST_NEW, QueryKeys, new_of
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.by_name import matching
@@ -43,7 +43,8 @@ class ChangedQueries:
         inputs = map(self._given.identities.alias, definition.inputs)
         coming = [(each, self._columns.coming(each)) for each in inputs]
         key = self._keys.of_change(definition.folded, coming)
-        return right.errors(key, partial(self._look, definition, events, place))
+        accepted = partial(accepted_texts, definition, state, right.accepted)
+        return right.errors(key, partial(self._look, definition, events, place, accepted))
 
     def failing(
         self, definition: Definition, state: Projection | None, difference: Diff
@@ -91,13 +92,17 @@ class ChangedQueries:
         return sum(1 for _ in islice(checked, MOST_NEW + 1)) <= MOST_NEW
 
     def _look(
-        self, definition: Definition, events: Sequence[MetadataEvent | None] | None, place: Place
+        self,
+        definition: Definition,
+        events: Sequence[MetadataEvent | None] | None,
+        place: Place,
+        accepted: Callable[[], Container[str]],
     ) -> tuple[OdfbuildError, ...]:
         snapshot, name = definition.snapshot, definition.name
         looked_at = snapshot.metadata if events is None else events
         vocab = self._known.vocabulary(name)
         subjects = subjects_of(name, looked_at, self._relation, vocab, self._given.engines)
-        return errors_in(snapshot, subjects, place)
+        return errors_in(snapshot, subjects, place, accepted())
 
     def _relation(self, reference: str) -> Columns | None:
         name = self._given.identities.alias(reference)

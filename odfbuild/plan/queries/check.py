@@ -1,13 +1,13 @@
 """Check queries by their text and the columns that they read: names, functions, aggregates, result.
 
 Finds what Spark would refuse, in milliseconds and without it, with the codes that Spark's own check
-has. Says nothing that is not certain: what is unknown, or takes a form that the parser does not
-know, is left to the engine. Source: Open Data Fabric, "Validate Query".
+has. Says nothing that is not certain, but for a text that the parser does not understand: that is
+refused (E0524) until Spark has accepted it. Source: Open Data Fabric, "Validate Query".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from sqlglot import exp
 
@@ -28,7 +28,7 @@ from odfbuild.plan.columns.of_query import (
 from odfbuild.plan.columns.parsed import SqlglotError, TooMuch, statements
 from odfbuild.plan.queries.calls import check_call, check_cast, refuse_forbidden
 from odfbuild.plan.queries.groups import check_groups, check_limit
-from odfbuild.plan.queries.mistakes import PIPE, certain_mistake, mistake_in
+from odfbuild.plan.queries.mistakes import PIPE, certain_mistake, mistake_in, not_understood
 from odfbuild.plan.queries.names import check_column, check_left_out
 from odfbuild.plan.queries.places import place_at, place_of, place_of_word
 from odfbuild.plan.queries.select import Select
@@ -65,14 +65,16 @@ def errors_of(
     dataset: str = "",
     *,
     is_check: bool = False,
+    accepted: Container[str] = (),
 ) -> tuple[QueryError, ...]:
     """All that is certainly wrong, each with its place in the text of its query.
 
     `inputs` are the columns of the inputs by alias (`None`: not known). `vocab` names the columns
     that a derivative must give and must not give; `None` for what prepares records of a source.
     With `is_check`, the query makes no records: it may read the clock, or depend on their order.
+    Texts that Spark has `accepted` need not be understood here.
     """
-    reader = _Checker(transform, inputs, vocab, dataset, is_check)
+    reader = _Checker(transform, inputs, vocab, dataset, is_check, accepted)
     steps = transform.queries or ()
     for number, step in enumerate(steps):
         reader.begin(number, step.query, is_last=number == len(steps) - 1)
@@ -97,6 +99,7 @@ class _Checker(Reader):
         vocab: Vocabulary | None,
         dataset: str,
         is_check: bool,
+        accepted: Container[str],
     ) -> None:
         super().__init__(inputs, meanings=False)
         for table in transform.temporal_tables or ():
@@ -104,6 +107,7 @@ class _Checker(Reader):
         self.vocab = vocab
         self.dataset = dataset
         self.is_check = is_check
+        self.accepted = accepted
         self.errors: dict[tuple[str, str], QueryError] = {}
 
     def begin(self, number: int, text: str, *, is_last: bool) -> None:
@@ -137,7 +141,10 @@ class _Checker(Reader):
                 self.tell("E0523", f"the query is too complex: {error}", help_, None)
                 return None
             except SqlglotError as error:
-                mistake = mistake_in(self.text, _index(self.text, error))
+                index = _index(self.text, error)
+                mistake = mistake_in(self.text, index)
+                if mistake is None and not self.is_check and self.text not in self.accepted:
+                    mistake = not_understood(self.text, index)
             except RecursionError:
                 return None
         if mistake is not None:

@@ -2,7 +2,8 @@
 
 Spark understands forms that the parser here does not know, so a text that does not parse is not
 wrong for that alone. It is where a sign is missing its other half, where it holds a template, or
-where one word that is misspelled, missing or too much makes all the difference.
+where one word that is misspelled, missing or too much makes all the difference. Any other is not
+understood, which the engine may settle.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.plan.columns.parsed import SqlglotError, statements
 from odfbuild.project.dbt import INSTEAD_OF_DBT
 
+NOT_UNDERSTOOD = "E0524"
 PIPE = "|>"
 """The parser makes other queries of those with pipes, and does not know all of them."""
 _PAIRS = {")": "(", "]": "["}
@@ -73,6 +75,22 @@ def certain_mistake(text: str) -> Mistake | None:
         or _last_comma(words)
         or _top(words)
         or _cut(words)
+    )
+
+
+def not_understood(text: str, at: int) -> Mistake:
+    """The text does not parse at index `at`, and nobody knows why."""
+    words = words_of(text)
+    word = next((each for each in words if each.end > at), words[-1])
+    shown = text[word.start : word.end]
+    is_end = at >= word.end
+    return Mistake(
+        f"the query is not understood {'after' if is_end else 'at'} `{shown}`",
+        "correct it; or, if it is syntax that Spark has, run `odfbuild validate --engine`: what "
+        "Spark accepts is remembered",
+        word.start,
+        word.end - word.start,
+        NOT_UNDERSTOOD,
     )
 
 

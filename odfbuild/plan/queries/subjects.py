@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.translate.named import Engines, remote_of
 from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.errors import OdfbuildError
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetSnapshot,
@@ -20,6 +21,7 @@ from odfbuild.plan.columns.evolution import source_columns
 from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.places import Place, path_of, placed
 from odfbuild.plan.queries.keys import unknown_keys
+from odfbuild.project.model import Definition
 from odfbuild.values import dataclass
 
 Shaping = SetTransform | SetPollingSource | AddPushSource
@@ -71,10 +73,41 @@ def subjects_of(
         yield Subject(dataset=dataset, event=event, transform=transform, inputs=inputs, vocab=vocab)
 
 
+def texts_in(events: Iterable[MetadataEvent | None]) -> Iterator[str]:
+    """The texts of all queries of a dataset."""
+    for event in events:
+        if isinstance(event, SetTransform):
+            transform: TransformSql | None = event.transform
+        elif isinstance(event, SetPollingSource | AddPushSource):
+            transform = event.preprocess
+        else:
+            continue
+        if transform is not None:
+            yield from (step.query for step in transform.queries or ())
+
+
+def accepted_texts(
+    definition: Definition, state: Projection | None, accepted: Container[str]
+) -> frozenset[str]:
+    """The texts of its queries that an engine accepted: `accepted` ones, and those of its chain."""
+    committed: Iterable[MetadataEvent | None] = ()
+    if state is not None:
+        committed = (state.transform, state.polling_source, *state.push_sources.values())
+    known = {*texts_in(committed)}
+    texts = texts_in(definition.snapshot.metadata)
+    return frozenset(text for text in texts if text in known or text in accepted)
+
+
 def errors_in(
-    snapshot: DatasetSnapshot, subjects: Iterable[Subject], place: Place
+    snapshot: DatasetSnapshot,
+    subjects: Iterable[Subject],
+    place: Place,
+    accepted: Container[str],
 ) -> tuple[OdfbuildError, ...]:
-    """All that is certainly wrong, with places in the project's files."""
+    """All that is certainly wrong, with places in the project's files.
+
+    `accepted` are texts of queries that an engine accepted, whether they are understood or not.
+    """
     from odfbuild.plan.queries.check import errors_of
 
     found: list[OdfbuildError] = []
@@ -83,7 +116,10 @@ def errors_in(
         if subject.transform is not None:
             key = "transform" if isinstance(subject.event, SetTransform) else "preprocess"
             vocab = subject.vocab if key == "transform" else None
-            for error in errors_of(subject.transform, subject.inputs, vocab, subject.dataset):
+            wrong_parts = errors_of(
+                subject.transform, subject.inputs, vocab, subject.dataset, accepted=accepted
+            )
+            for error in wrong_parts:
                 found.append(error.at(placed(error.location, (*path, key), place)))
         if not isinstance(subject.event, SetTransform):
             for inside, wrong in unknown_keys(subject.event, subject.dataset, subject.vocab):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.apply.in_process import Program, share
@@ -39,6 +41,36 @@ def test_a_query_that_was_found_right_is_not_checked_again(
     odfbuild.ok("validate", "--engine")
     tiny.derive("derived", QUERY.replace("10", "11"))
     assert "AttributeError" in odfbuild("validate", "--engine").err
+
+
+def test_a_text_that_only_spark_understands_is_refused_until_spark_accepted_it(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT event_time, id, value AS select FROM source"
+    tiny.derive("derived", query)
+    for verb in ("validate", "plan"):
+        said = odfbuild(verb)
+        assert said.code == 1
+        shown = said.out + said.err
+        assert "error[E0524]: the query is not understood at `select`" in shown
+        assert "datasets/derived.yaml:15:43" in shown
+        assert "odfbuild validate --engine" in shown
+    odfbuild.ok("validate", "--engine")
+    with monkeypatch.context() as patch:
+        share(None, patch)
+        odfbuild.ok("validate")
+        assert "1 refused" not in odfbuild("plan").out
+    odfbuild.apply()
+    # The chain says that it was accepted, also to those who have never asked Spark.
+    shutil.rmtree(tiny.root / ".odfbuild")
+    odfbuild.ok("validate")
+    odfbuild.ok("plan")
+
+
+def test_what_spark_refuses_is_not_remembered_as_understood(tiny: Tiny, odfbuild: Program) -> None:
+    tiny.derive("derived", "SELECT event_time, id, value AS select FROM source WHERE 1 1")
+    assert "error[E0501]" in odfbuild("validate", "--engine").err
+    assert "error[E0524]" in odfbuild("validate").err
 
 
 def test_what_only_data_can_tell_is_said(tiny: Tiny, odfbuild: Program) -> None:

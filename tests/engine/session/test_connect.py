@@ -71,7 +71,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def on_a_server(spark_engine: SparkEngine, shared: Path, folder: Path) -> Iterator[ConnectExecutor]:
     """An engine on a new server."""
-    with connect_server(folder, OTHERWISE) as (master, process):
+    # Cancelled tasks hold two cores for minutes.
+    settings = {**OTHERWISE, "spark.master": "local[4]"}
+    with connect_server(folder, settings) as (master, process):
         session = copy.copy(spark_engine._session)
         session.settings = replace(session.settings, master=master)
         session.remote = Remote(session.settings, session.spark, shared)
@@ -408,7 +410,7 @@ def test_no_fence_stands_around_a_server() -> None:
 
 @contextmanager
 def at_work(there: ConnectExecutor, folder: Path) -> Iterator[list[str]]:
-    """While a step that would run for years is computed; then the code of what it failed with."""
+    """While a step that takes minutes is computed; then the code of what it failed with."""
     codes: list[str] = []
     there.remote._step_progress.clear()
 

@@ -27,7 +27,14 @@ from tests.servers.cluster import spark_cluster, why_nothing_can_be_hidden
 from tests.servers.connect import connect_server
 
 ROOT = Path(__file__).parents[3]
-CONF = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    # No task begins before both workers have come.
+    "spark.cores.max": "4",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
 ROWS = 200_000
 ODFBUILD = "import sys; from odfbuild.__main__ import main; sys.exit(main())"
 WITHOUT_QUESTIONS = (
