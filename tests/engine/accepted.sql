@@ -134,3 +134,13 @@ SELECT event_time, count_if(population > 3) OVER (PARTITION BY city) AS c, max(m
 SELECT event_time, format_number(population, 2) AS f, printf('%d', population) AS p, hash(city, population) AS h, greatest(1, population) AS g FROM cities
 SELECT event_time, mask(city, lowerChar => 'q') AS j FROM cities
 SELECT event_time, city /* ' ( */ FROM cities
+SELECT date_trunc('DAY', event_time) AS event_time, count(*) AS n FROM cities GROUP BY date_trunc('DAY', event_time)
+SELECT max(event_time) AS event_time, (2 + population) * 3 AS p, count(*) AS n FROM cities GROUP BY population + 2
+SELECT max(event_time) AS event_time, upper(city) AS c, count(*) AS n FROM cities GROUP BY ROLLUP (upper(city), population)
+SELECT max(event_time) AS event_time, upper(city) AS c, count(*) AS n FROM cities GROUP BY GROUPING SETS ((upper(city)), ())
+SELECT max(event_time) AS event_time, upper(city) AS c, concat(c, 'x') AS d FROM cities GROUP BY upper(city)
+SELECT event_time, city, row_number() OVER (PARTITION BY city ORDER BY event_time) AS n FROM cities
+SELECT event_time, city, population, row_number() OVER (ORDER BY event_time, offset) AS n FROM cities
+SELECT event_time, n FROM (SELECT *, row_number() OVER (ORDER BY event_time) AS n FROM cities) WHERE n < 3
+SELECT event_time, city, rank() OVER (ORDER BY event_time) AS n FROM cities
+SELECT from_utc_timestamp(event_time, 'Europe/Kyiv') AS event_time, from_utc_timestamp(event_time, 'UTC+02:00') AS x FROM cities

@@ -50,6 +50,18 @@ def found(query: str) -> list[tuple[str, int, str]]:
             32,
             "the query is not understood at `BY`",
         ),
+        (
+            "SELECT from_utc_timestamp(event_time, 'Europe/Pariss') AS event_time FROM a",
+            "E0501",
+            39,
+            "there is no time zone 'Europe/Pariss'",
+        ),
+        (
+            "SELECT event_time, convert_timezone('europe/paris', event_time) AS x FROM a",
+            "E0501",
+            37,
+            "there is no time zone 'europe/paris'",
+        ),
         ("DROP TABLE a", "E0502", 1, "DROP is not allowed in a query"),
         ("TRUNCATE TABLE a", "E0502", 1, "TRUNCATETABLE is not allowed in a query"),
         ("USE x", "E0502", 1, "USE is not allowed in a query"),

@@ -17,6 +17,7 @@ from odfbuild.plan.queries.select import (
     is_sorted,
     is_window,
 )
+from odfbuild.plan.queries.time_zones import check_time_zones
 from odfbuild.wording import closest
 
 _OF_UNITS = frozenset({"timestampadd", "timestampdiff"})
@@ -60,6 +61,8 @@ def check_call(select: Select, node: exp.Anonymous, clause: str) -> None:
         select.tell("E0501", message, _MANUAL, node)
     elif name in AGGREGATES and not is_window(node):
         _aggregate(select, node, AGGREGATES[name], clause)
+    else:
+        check_time_zones(select, node)
 
 
 def check_cast(select: Select, node: exp.Cast) -> None:
@@ -114,7 +117,15 @@ def _sum(
 ) -> None:
     name = node.name
     found = _number(argument, select.sources)
-    if found == "floating":
+    if found == "text":
+        select.tell(
+            "E0506",
+            f"{name}() of a text makes floating point numbers of it, whose sum depends on the "
+            "order of rows",
+            f"say which numbers they are: {name}(CAST({inner} AS DECIMAL(18, 2)))",
+            node,
+        )
+    elif found == "floating":
         select.tell(
             "E0506",
             f"{name}() of floating point numbers depends on the order of rows",
@@ -132,7 +143,7 @@ def _sum(
 
 
 def _number(node: exp.Expression, sources: Sources) -> str | None:
-    """`floating`, `int64`, or another type of a number; `None`: not known."""
+    """`floating`, `text`, `int64`, or another type of a number; `None`: not known."""
     if isinstance(node, exp.Paren | exp.Neg | exp.Distinct):
         return _number(node.this or node.expressions[0], sources)
     if isinstance(node, exp.Literal):
@@ -141,7 +152,7 @@ def _number(node: exp.Expression, sources: Sources) -> str | None:
         sides = {_number(node.this, sources), _number(node.expression, sources)}
         if None in sides:
             return None
-        if "floating" in sides:
+        if sides & {"floating", "text"}:
             return "floating"
         whole = all(side is not None and side.startswith("int") for side in sides)
         return "floating" if isinstance(node, exp.Div) and whole else None
@@ -150,4 +161,6 @@ def _number(node: exp.Expression, sources: Sources) -> str | None:
         return None
     if kind.name in arrow.FLOATS:
         return "floating"
+    if kind.name in arrow.TEXTS:
+        return "text"
     return kind.name if kind.name in (*arrow.INTEGERS, *arrow.DECIMALS) else None

@@ -32,6 +32,7 @@ from odfbuild.plan.queries.mistakes import PIPE, certain_mistake, mistake_in, no
 from odfbuild.plan.queries.names import check_column, check_left_out
 from odfbuild.plan.queries.places import place_at, place_of, place_of_word
 from odfbuild.plan.queries.select import Select
+from odfbuild.plan.queries.ties import check_ties
 from odfbuild.project.limits import QUERY_ERRORS
 from odfbuild.wording import did_you_mean
 
@@ -211,6 +212,8 @@ class _Checker(Reader):
         self._parts(select)
         check_groups(select)
         check_limit(select)
+        if self.vocab is not None:
+            check_ties(select, self.vocab.offset.lower())
         if node.parent is None and self.is_last and not self.is_check:
             self._result(node, sources)
 

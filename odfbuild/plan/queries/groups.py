@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from odfbuild.plan.columns.of_query import owner_of
@@ -18,36 +21,95 @@ def check_groups(select: Select) -> None:
     ]
     if group is None and not calls:
         return
-    keys = _keys(select, group)
+    keys = _Keys.of(select, group)
     if keys is None:
         return
     for item in select.node.expressions:
-        for part in outside_aggregates(item):
+        for part in _outside(item, keys):
             if isinstance(part, exp.Column) and owner_of(part, select.sources) is not None:
-                names = {each.name.lower() for each in part.parts}
-                if names.isdisjoint(keys):
-                    message = f"'{part.name}' is neither in GROUP BY nor in an aggregate"
-                    help_ = f"add it to GROUP BY, or take max({part.sql('spark')})"
-                    select.tell("E0501", message, help_, part)
+                message = f"'{part.name}' is neither in GROUP BY nor in an aggregate"
+                if part.name.lower() in keys.names:
+                    message = f"'{part.name}' stands in GROUP BY within another expression only"
+                help_ = f"add it to GROUP BY, or take max({part.sql('spark')})"
+                select.tell("E0501", message, help_, part)
 
 
-def _keys(select: Select, group: exp.Group | None) -> frozenset[str] | None:
-    """Names that stand in GROUP BY; `None`: they cannot be told."""
-    if group is None:
-        return frozenset()
-    if group.args.get("all") or group.args.get("totals"):
-        return None
-    keys = names_in(group)
-    for each in group.expressions:
-        if isinstance(each, exp.Literal):
-            item = _item(select, each)
-            if item is None:
-                return None
-            keys |= names_in(item)
-    for item in select.node.expressions:
-        if isinstance(item, exp.Alias) and item.alias.lower() in keys:
-            keys |= names_in(item)
-    return keys
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What a SELECT groups by."""
+
+    columns: frozenset[str]
+    """Names of columns that are keys by themselves."""
+    shapes: frozenset[tuple[str, ...]]
+    """Expressions that are keys, see `_shape`."""
+    names: frozenset[str]
+    """Of all columns in them."""
+
+    @classmethod
+    def of(cls, select: Select, group: exp.Group | None) -> _Keys | None:
+        """The keys of a SELECT; `None`: they cannot be told."""
+        if group is None:
+            return cls(frozenset(), frozenset(), frozenset())
+        if group.args.get("all") or group.args.get("totals"):
+            return None
+        keys = [*_expressions(group)]
+        for each in group.expressions:
+            if isinstance(each, exp.Literal):
+                item = _item(select, each)
+                if item is None:
+                    return None
+                keys.append(item.unalias())
+        written = {each.name.lower() for each in keys if isinstance(each, exp.Column)}
+        for item in select.node.expressions:
+            if isinstance(item, exp.Alias) and item.alias.lower() in written:
+                keys.append(item.unalias())
+        columns = [each for each in keys if isinstance(each, exp.Column)]
+        return cls(
+            frozenset(part.name.lower() for each in columns for part in each.parts),
+            frozenset(map(_shape, keys)),
+            frozenset(name for each in keys for name in names_in(each)),
+        )
+
+
+def _expressions(group: exp.Expression) -> Iterator[exp.Expression]:
+    """What stands in GROUP BY, in ROLLUP, CUBE and GROUPING SETS too."""
+    sets = exp.Group | exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Paren
+    for each in group.iter_expressions():
+        if isinstance(each, sets):
+            yield from _expressions(each)
+        yield each
+
+
+def _shape(node: exp.Expression) -> tuple[str, ...]:
+    """The same for expressions that Spark may take for the same: whatever their order is."""
+    parts = []
+    for each in node.walk():
+        if isinstance(each, exp.Column):
+            parts.append(f"column {each.name.lower()}")
+        elif isinstance(each, exp.Literal):
+            parts.append(f"literal {each.name}")
+        elif not isinstance(each, exp.Identifier | exp.Paren):
+            called = each.this.lower() if isinstance(each.this, str) else ""
+            parts.append(f"{type(each).__name__} {called}")
+    return tuple(sorted(parts))
+
+
+def _outside(item: exp.Expression, keys: _Keys) -> Iterator[exp.Expression]:
+    """The parts of an entry that neither a key nor an aggregate is made of."""
+    grouped: set[int] = set()
+    for part in outside_aggregates(item):
+        inside = part.parent is not None and id(part.parent) in grouped
+        if inside or _is_key(part, keys):
+            grouped.add(id(part))
+        else:
+            yield part
+
+
+def _is_key(part: exp.Expression, keys: _Keys) -> bool:
+    if isinstance(part, exp.Column):
+        names = {each.name.lower() for each in part.parts}
+        return not names.isdisjoint(keys.columns)
+    return bool(keys.shapes) and _shape(part) in keys.shapes
 
 
 def _item(select: Select, number: exp.Literal) -> exp.Expression | None:

@@ -267,6 +267,46 @@ WRONG = [
         "SUM, COUNT",
     ),
     (
+        "SELECT date_trunc('DAY', «event_time») AS event_time, count(*) AS n FROM cities"
+        " GROUP BY date_trunc('HOUR', event_time)",
+        "E0501",
+        "'event_time' stands in GROUP BY within another expression only",
+        "max(event_time)",
+    ),
+    (
+        "SELECT max(event_time) AS event_time, upper(«city») AS c, count(*) AS n FROM cities"
+        " GROUP BY lower(city)",
+        "E0501",
+        "'city' stands in GROUP BY within another expression only",
+        "max(city)",
+    ),
+    (
+        "SELECT max(event_time) AS event_time, «sum»(city) AS n FROM cities",
+        "E0506",
+        "sum() of a text makes floating point numbers",
+        "sum(CAST(city AS DECIMAL(18, 2)))",
+    ),
+    (
+        "SELECT event_time, city, «row_number»() OVER (ORDER BY event_time) AS n FROM cities",
+        "E0506",
+        "row_number() OVER is ambiguous",
+        "ORDER BY event_time, city",
+    ),
+    (
+        "SELECT event_time, city, «lag»(population) OVER (PARTITION BY city ORDER BY event_time)"
+        " AS n FROM cities",
+        "E0506",
+        "lag() OVER is ambiguous",
+        "ORDER BY event_time, population",
+    ),
+    (
+        "SELECT event_time, city, n FROM (SELECT event_time, city, population, «row_number»()"
+        " OVER (PARTITION BY city ORDER BY population DESC) AS n FROM cities) WHERE n = 1",
+        "E0506",
+        "row_number() OVER is ambiguous",
+        "ORDER BY population DESC, event_time",
+    ),
+    (
         "SELECT event_time, city FROM cities LIMIT «10»",
         "E0506",
         "LIMIT",

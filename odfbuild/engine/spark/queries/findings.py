@@ -119,6 +119,27 @@ def locate(step: int, sql: str, line: int | None, column: int | None, length: in
     return InDefinition.query(step, line or 1, column or 1, snippet, length)
 
 
+_CORRECT = "correct the query"
+_HELP = {
+    "AMBIGUOUS_REFERENCE": "write which input it comes from, as in `input.column`",
+    "CANNOT_PARSE_DATATYPE": "write a type of Spark SQL, such as BIGINT or DECIMAL(18, 2)",
+    "DATATYPE_MISMATCH": "cast an operand, as in CAST(x AS BIGINT)",
+    "GROUP_BY_AGGREGATE": "aggregate in a step before, or filter groups with HAVING",
+    "GROUP_BY_POS": "name the column",
+    "INCOMPATIBLE_COLUMN_TYPE": "cast the column of one side",
+    "INVALID_EXTRACT": "look at the type of the column: `odfbuild show` lists it",
+    "INVALID_WHERE_CONDITION": "filter groups with HAVING, or aggregate in a step before",
+    "MISSING_GROUP_BY": "add GROUP BY with the columns that are not aggregated",
+    "NESTED_AGGREGATE_FUNCTION": "aggregate in a step before, or in a subquery",
+    "NUM_COLUMNS_MISMATCH": "give both sides the same columns",
+    "NUM_TABLE_VALUE_ALIASES_MISMATCH": "give as many names as there are columns",
+    "UNRESOLVED_ROUTINE": "docs/transforms.md lists the functions that a query may call",
+    "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY": "write the subquery as a join",
+    "WRONG_NUM_ARGS": "https://spark.apache.org/docs/latest/api/sql/ lists its arguments",
+}
+"""What mends an error of Spark, by the begin of its condition."""
+
+
 def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
     """What Spark says about a query, with its place and without stack traces."""
     text = said(error)
@@ -141,11 +162,15 @@ def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
     condition = str(error.getCondition() or "")
     if condition.startswith("UNRESOLVED_COLUMN") and name:
         message = f"there is no column {str(name).replace('`', chr(39))}"
+    if condition.startswith("MISSING_AGGREGATION"):
+        inner = str(parameters.get("expression") or "").strip('"')
+        message = f"'{inner}' is neither in GROUP BY nor in an aggregate"
+        help_ = f"add it to GROUP BY, or take max({inner})"  # any_value, as Spark says, is refused
     return QueryError(
         " ".join(message.split()).rstrip(".;"),
         code="E0501",
         location=locate(step, sql, line, column, length),
-        help=help_ or "correct the query",
+        help=help_ or next((h for c, h in _HELP.items() if condition.startswith(c)), _CORRECT),
         dataset=dataset,
     )
 
