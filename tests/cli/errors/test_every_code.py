@@ -33,6 +33,7 @@ ELSEWHERE = {
     "E0127": ("tests/project/test_limits.py", "a link to a folder around it"),
     "E0318": ("tests/cli/git/test_lost_chains.py", "a chain that was deleted"),
     "E0523": ("tests/hostile/test_safe_commands.py", "a query that unfolds without end"),
+    "E0524": ("tests/apply/derive/test_queries.py", "a text that only Spark understands"),
     "E1091": (
         "tests/repository/signed/test_signed_repositories.py",
         "unsigned news",
