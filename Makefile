@@ -159,7 +159,7 @@ bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed 
 
 # Written by uv without the address of any index, so that it serves every mirror.
 LOCK = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet
+  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-strip-extras --quiet
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOCK) --extra dev -o requirements/dev.lock
