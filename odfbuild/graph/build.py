@@ -232,10 +232,12 @@ def _unknown(
         define = f"did you mean '{repository}/{rest}'?"
     elif slash:
         define += f"; if '{prefix}' is a repository, add it to `repositories` in odfbuild.yaml"
+    unread = [each.file for each in project.wrong if each.name is None]
     return GraphError(
         f"unknown input '{ref}' of '{definition.name}'",
         code="E0202",
         location=_place(project, definition, path),
+        notes=(f"it may be defined in {unread[0]}, which cannot be read",) if unread else (),
         help=did_you_mean(ref, aliases.values(), define),
         dataset=definition.name,
     )

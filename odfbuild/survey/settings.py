@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
-from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.queries.checks import wrong_checks
 from odfbuild.project.config import place_in_config, place_in_text
 from odfbuild.project.model import Config
@@ -17,7 +16,7 @@ from odfbuild.survey.idle_patterns import idle_patterns
 
 def wrong_settings(found: Definitions) -> list[OdfbuildError]:
     """Patterns that no dataset matches, and checks that certainly cannot be asked."""
-    idle = idle_patterns(found.project, found.graph.order, found.projections)
+    idle = idle_patterns(found.project, found.graph.order, found.projections, found.wrong)
     return [*idle, *_wrong_checks(found)]
 
 
@@ -25,8 +24,10 @@ def _wrong_checks(found: Definitions) -> Iterator[OdfbuildError]:
     config = found.project.config
     if not config.checks:
         return
-    known = KnownColumns(found.project.definitions, found.projections)
-    names = {name.lower() for name in (*found.graph.order, *found.projections)}
+    known = found.columns()
+    names: set[str] | None = None
+    if found.all_are_known:
+        names = {name.lower() for name in (*found.graph.order, *found.projections, *found.wrong)}
     told: set[tuple[object, ...]] = set()
     for name in found.graph.order:
         for part, error in wrong_checks(name, checks_of(config.checks, name), known, names):
