@@ -209,11 +209,14 @@ class WrongDefinition:
     """A definition that cannot be used, or a file that cannot be read, and all that is wrong.
 
     `name` is that of its dataset as far as it can be told; `None`: no more than the file is known.
+    `rendered` is what a template was rendered to, with `instance` for its values.
     """
 
     file: str
     name: str | None
     errors: tuple[OdfbuildError, ...]
+    rendered: str | None = None
+    instance: str | None = None
 
     @property
     def label(self) -> str:
