@@ -69,8 +69,8 @@ def render(
             write_output(file, partial(_put, text))
         state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
     state.console.error(*wrong.errors)
-    for place, text in wrong.rendered.items():
-        state.console.note(f"\n{place} was rendered as:\n{_numbered(text)}")
+    for place, rendered in wrong.rendered.items():
+        state.console.note(f"\n{place} was rendered as:\n{_numbered(rendered)}")
     return 1 if wrong.errors else 0
 
 

@@ -15,9 +15,31 @@ from odfbuild.survey.idle_patterns import idle_patterns
 
 
 def wrong_settings(found: Definitions) -> list[OdfbuildError]:
-    """Patterns that no dataset matches, and checks that certainly cannot be asked."""
+    """Patterns that no dataset matches; checks and tables that certainly cannot be."""
     idle = idle_patterns(found.project, found.graph.order, found.projections, found.wrong)
-    return [*idle, *_wrong_checks(found)]
+    return [*idle, *_wrong_checks(found), *_wrong_tables(found)]
+
+
+def _wrong_tables(found: Definitions) -> Iterator[OdfbuildError]:
+    """Tables with one name or place, and columns that they name and their datasets do not have."""
+    config = found.project.config
+    if not config.tables:
+        return
+    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.table.planned import located, same_names
+    from odfbuild.table.rules import wrong_ahead
+
+    tables = declared_tables(config, dict.fromkeys((*found.graph.order, *found.external())))
+    twice = same_names(config, tables)
+    yield from twice.values()
+    known = found.columns()
+    told: set[tuple[object, str]] = set()
+    for table in (each for each in tables if each not in twice):
+        for error in wrong_ahead(table, known, found.projections.get(table.dataset)):
+            # An entry may be about many datasets: the first one tells what is wrong.
+            if (error.location, error.code) not in told:
+                told.add((error.location, error.code))
+                yield located(config, error)
 
 
 def _wrong_checks(found: Definitions) -> Iterator[OdfbuildError]:
