@@ -88,6 +88,21 @@ class Looking(Base):
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
 
+    def live_records(self) -> dict[str, int | None]:
+        """How many records the current state of each dataset has, by name; `None`: not known.
+
+        `datasets()` counts all records of the history. What is not known takes data files that are
+        not on this machine to tell, or PyArrow.
+
+        >>> project.live_records()
+        {'derived': 3, 'root': 3}
+        """
+        from odfbuild.records.live import live_records
+
+        workspace = self.workspace()
+        newest = self._given.branch is None
+        return live_records(workspace, workspace.projections(), newest=newest)
+
     def heads(self) -> dict[str, str]:
         """The newest block of every dataset, by name, as all of them were at one moment.
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from odfbuild.authoring.doubtful import doubtful_parts
 from odfbuild.errors import Location, OdfbuildError, in_order
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
 from odfbuild.project.lint.flaw import Flaw
@@ -86,7 +87,11 @@ def _flaws(
     for definition in definitions:
         name = definition.name
         try:
-            flaws = (*flaws_of_definition(definition.snapshot), *flaws_of_query(definition))
+            flaws = (
+                *flaws_of_definition(definition.snapshot),
+                *flaws_of_query(definition),
+                *doubtful_parts(definition),
+            )
         except Exception as error:  # whatever is wrong with one, the others are looked at
             faults[name] = [fault_of(found.project.config.cache, "looking at", name, error)]
             continue

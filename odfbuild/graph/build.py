@@ -205,11 +205,14 @@ def _taken(project: Project, definition: Definition, why: str) -> GraphError:
 
 
 def _duplicate(project: Project, first: Definition, second: Definition) -> GraphError:
+    called = case = ""
+    if first.name != second.name:
+        called, case = f", '{first.name}',", "; case does not count in names of datasets"
     return GraphError(
         f"dataset '{second.name}' is defined twice",
         code="E0201",
         location=_place(project, second, ("name",)),
-        notes=(f"the first one is at {_place(project, first, ('name',))}",),
+        notes=(f"the first one{called} is at {_place(project, first, ('name',))}{case}",),
         help="rename or remove one of them",
         dataset=second.name,
     )

@@ -22,6 +22,7 @@ from tests.apply.tiny import Tiny
 
 Call = Callable[[Project, Any], Any]
 _IDS = itertools.count(1)
+_ROW = b"event_time,id\n2024-01-01 00:00:00,%d\n"
 
 # How each argument that is a time is given, and what the command line says of a wrong one.
 TIMES: dict[str, tuple[Call, tuple[str, ...]]] = {
@@ -48,7 +49,7 @@ TIMES: dict[str, tuple[Call, tuple[str, ...]]] = {
         ("diff", "--data", "root", "--from", "2020-01-01", "--to"),
     ),
     "ingest.event_time": (
-        lambda p, t: p.ingest("pushed", io.BytesIO(b"id,value\n%d,1\n" % next(_IDS)), event_time=t),
+        lambda p, t: p.ingest("pushed", io.BytesIO(_ROW % next(_IDS)), event_time=t),
         ("ingest", "pushed", "data/1.csv", "--event-time"),
     ),
     "set_watermark.time": (lambda p, t: p.set_watermark("root", t), ("watermark", "set", "root")),
@@ -75,7 +76,7 @@ content:
   metadata:
     - kind: AddPushSource
       sourceName: till
-      read: {kind: Csv, header: true, schema: [id BIGINT, value BIGINT]}
+      read: {kind: Csv, header: true, schema: [event_time TIMESTAMP, id BIGINT]}
       merge: {kind: Ledger, primaryKey: [id]}
 """
 
@@ -117,11 +118,12 @@ def test_every_argument_that_is_a_time_is_tested_here() -> None:
 @pytest.mark.parametrize("argument", TIMES)
 def test_text_and_values_mean_the_same(argument: str, project: Project, tiny: Tiny) -> None:
     call, _ = TIMES[argument]
-    if argument in ("set_watermark.time", "ingest.event_time"):
-        for time in SAME:
-            call(project, time)
-        told = project.datasets()["root" if argument == "set_watermark.time" else "pushed"]
-        assert str(told.watermark) == LATER
+    if argument == "ingest.event_time":
+        assert [call(project, time).error for time in SAME] == [None] * len(SAME)
+        return
+    if argument == "set_watermark.time":
+        assert [call(project, time) for time in SAME] == [True, *[False] * (len(SAME) - 1)]
+        assert str(project.datasets()["root"].watermark) == LATER
         return
     answers = [_shown(call(_of(argument, tiny), time)) for time in SAME]
     assert answers == [answers[0]] * len(SAME)

@@ -29,6 +29,7 @@ WRONG = {
     "cycle": {"a.yaml": derived_yaml("one", "two"), "b.yaml": derived_yaml("two", "one")},
     "own-input": {"a.yaml": derived_yaml("one", "one")},
     "duplicate-name": {"a.yaml": _GOOD, "b.yaml": _GOOD},
+    "duplicate-but-for-case": {"a.yaml": root_yaml("Orders"), "b.yaml": root_yaml("orders")},
     "duplicate-key": {"a.yaml": _GOOD.replace("  kind: Root", "  kind: Root\n  kind: Root")},
     "wrong-type": {"cities.yaml": _GOOD.replace("header: true", "header: [1, 2]")},
     "yes-is-text": {"cities.yaml": _GOOD.replace("header: true", "header: yes")},
