@@ -1,4 +1,4 @@
-"""How many records datasets have now: those of the history without what was taken back.
+"""How many records datasets have now: those of the history without what was retracted.
 
 A retraction takes one record away, and is none itself; a correction is a retraction and a record.
 So the number follows from the operations of records, and no other column is read: the statistics
