@@ -329,6 +329,16 @@ def as_one(errors: Sequence[OdfbuildError], dataset: str | None = None) -> Odfbu
     return first.noted(*notes).changed(dataset=first.dataset or dataset)
 
 
+def in_order(errors: Iterable[OdfbuildError]) -> list[OdfbuildError]:
+    """Errors by file, line and column; those without a place first."""
+    return sorted(errors, key=_order)
+
+
+def _order(error: OdfbuildError) -> tuple[str, int, int]:
+    place = error.location
+    return (place.file, place.line or 0, place.column or 0) if place else ("", 0, 0)
+
+
 def together(errors: Sequence[OdfbuildError]) -> OdfbuildError:
     """What to raise for one or more errors: the only one as it is, several as `Errors`."""
     return errors[0] if len(errors) == 1 else Errors(errors)

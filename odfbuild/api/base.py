@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 from odfbuild.api.display import register
 from odfbuild.errors import BranchError
 from odfbuild.graph.selection import Selection
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
@@ -135,10 +133,3 @@ class Base:
             limit=limit,
         )
         return survey(self._folder, plan_request, self._given)
-
-
-def timestamp(time: datetime) -> Timestamp:
-    """A time of Python, which must have a time zone (`ValueError`)."""
-    if time.tzinfo is None:
-        raise ValueError("the time has no time zone")
-    return Timestamp.parse(time.isoformat())

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from odfbuild.api.base import Base
+from odfbuild.api.times import age
 from odfbuild.store.claims import Waiting
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
@@ -34,7 +35,7 @@ class Branches(Base):
         self,
         *patterns: str,
         closed: bool = False,
-        older_than: timedelta | None = None,
+        older_than: timedelta | str | None = None,
         fetch: bool = False,
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
@@ -42,7 +43,7 @@ class Branches(Base):
         """Delete branches, and the blocks and data that nothing else refers to; what went.
 
         Of `patterns` (default: all branches) those that are `closed`, as `gc` means it, and did not
-        change for `older_than`. `fetch` asks the remotes of Git.
+        change for `older_than` (text: `14d`, `36h`). `fetch` asks the remotes of Git.
         `ValueError` when nothing is given.
         """
         from odfbuild.apply.branches import delete_branches, plan_deletion
@@ -51,8 +52,9 @@ class Branches(Base):
         if not patterns and not closed and older_than is None:
             raise ValueError("name branches, or say which ones by closed or older_than")
         config, workspace = self.config(), self._on_heads("delete_branches")
+        least = None if older_than is None else age(older_than, "older_than")
         found = selected(
-            config, workspace, patterns, only_closed=closed, older_than=older_than, fetch=fetch
+            config, workspace, patterns, only_closed=closed, older_than=least, fetch=fetch
         )
         planned = plan_deletion(config, workspace, [each.name for each in found])
         if not dry_run:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.api.base import timestamp
+from odfbuild.api.times import Time, timestamp
 from odfbuild.errors import RecordsError, missing_extra
 from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.records.pin import Pin
@@ -104,12 +103,12 @@ class Dataset:
         """All records in the order of the chain, retractions too, with the system columns."""
         return replace(self, _records=self._records.history())
 
-    def at(self, moment: str | datetime | Pin) -> Dataset:
+    def at(self, moment: Time | Pin) -> Dataset:
         """The dataset at an earlier moment.
 
-        That is a time (a `datetime` with a time zone, or a text), a block (its hash, or the
-        beginning or end of it), a revision of Git (a tag, a branch, a commit), or a pin. Raises
-        `RecordsError` E1205 where the dataset did not exist then.
+        That is a time (a `datetime` with a time zone, or text), a date (midnight UTC), a block (its
+        hash, or the beginning or end of it), a revision of Git (a tag, a branch, a commit), or a
+        pin. Raises `RecordsError` E1205 where the dataset did not exist then.
         """
         from odfbuild.records.records import records_of
         from odfbuild.survey.moments import state_at, state_at_block
@@ -117,7 +116,7 @@ class Dataset:
         if isinstance(moment, Pin):
             state = state_at_block(self._workspace, self.name, self._block_of(moment))
         else:
-            at = timestamp(moment) if isinstance(moment, datetime) else moment
+            at = moment if isinstance(moment, str) else timestamp(moment, "moment")
             state = state_at(self._config, self._workspace, self.name, at)
         view = self.pin.view
         return replace(self, _records=records_of(self._workspace, self.name, state, view=view))

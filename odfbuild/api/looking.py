@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from odfbuild.api.base import Base, timestamp
+from odfbuild.api.base import Base
+from odfbuild.api.times import Time, moment, timestamp
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
@@ -88,6 +88,21 @@ class Looking(Base):
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
 
+    def live_records(self) -> dict[str, int | None]:
+        """How many records the current state of each dataset has, by name; `None`: not known.
+
+        `datasets()` counts all records of the history. What is not known takes data files that are
+        not on this machine to tell, or PyArrow.
+
+        >>> project.live_records()
+        {'derived': 3, 'root': 3}
+        """
+        from odfbuild.records.live import live_records
+
+        workspace = self.workspace()
+        newest = self._given.branch is None
+        return live_records(workspace, workspace.projections(), newest=newest)
+
     def heads(self) -> dict[str, str]:
         """The newest block of every dataset, by name, as all of them were at one moment.
 
@@ -139,14 +154,14 @@ class Looking(Base):
 
         return project_status(self._survey())
 
-    def freshness(self, at: datetime | None = None) -> list[DatasetAge]:
+    def freshness(self, at: Time | None = None) -> list[DatasetAge]:
         """How old datasets are by their watermarks at a time (default: now), and may be.
 
         A dataset whose chain is damaged has the status `damaged`, and an `error` that tells why.
         """
         from odfbuild.inspect.ages import ages_of
 
-        now = Timestamp.now() if at is None else timestamp(at)
+        now = Timestamp.now() if at is None else timestamp(at, "at")
         return ages_of(self._folder, self._given, self.workspace(), self.config().freshness, now)
 
     @needs_engine
@@ -193,21 +208,20 @@ class Looking(Base):
         *,
         history: bool = False,
         limit: int | None = None,
-        as_of: datetime | None = None,
-        valid_at: datetime | None = None,
+        as_of: Time | None = None,
+        valid_at: Time | None = None,
         engine: Literal["spark", "duckdb"] | None = None,
     ) -> pa.Table:
         """Ask committed datasets, which are tables by their names, in SQL.
 
-        They show what they say now, or what was committed at the system time `as_of`; what is true
-        now, or was at the event time `valid_at`; with `history` all records, with the system
-        columns. `engine` decides the dialect (default: as odfbuild.yaml says, or Spark); DuckDB
-        needs no Java, and is named in the metadata of the table's schema, as `odfbuild.engine`.
-        Raises `QueryError` or, of DuckDB, `RecordsError`; several as `Errors`.
+        They show what they say now, or what was committed at `as_of`: a system time, a date or a
+        block; what is true now, or was at the event time `valid_at`; with `history` all records,
+        with the system columns. `engine` decides the dialect (default: as odfbuild.yaml says, or
+        Spark); DuckDB needs no Java, and is named in the metadata of the table's schema, as
+        `odfbuild.engine`. Raises `QueryError` or, of DuckDB, `RecordsError`; several as `Errors`.
         """
         from odfbuild.engine.settings import AnsweredBy
         from odfbuild.extras import require_engine, require_pyarrow
-        from odfbuild.store.as_of import PointInTime
 
         if history and valid_at is not None:
             raise ValueError("history shows all records, whatever was true")
@@ -224,12 +238,12 @@ class Looking(Base):
         if as_of is None:
             sources = at_heads(workspace, question)
         else:
-            sources = at_moment(workspace, question, PointInTime(timestamp(as_of)))
+            sources = at_moment(workspace, question, moment(workspace, as_of, "as_of"))
         tables = declared_tables(config, question.datasets)
         options: QueryOptions = {
             "history": history,
             "limit": limit,
-            "valid_at": None if valid_at is None else timestamp(valid_at),
+            "valid_at": None if valid_at is None else timestamp(valid_at, "valid_at"),
         }
         with (
             answered_by_duckdb(workspace, question, config.engine, sources, tables, **options)
@@ -240,13 +254,13 @@ class Looking(Base):
             return read_answer(found.parts, found.schema)
 
     @needs_engine
-    def corrections(self, dataset: str, since: datetime) -> Corrections:
-        """Which records were corrected, retracted or came late since a system time."""
+    def corrections(self, dataset: str, since: Time) -> Corrections:
+        """Which records were corrected, retracted or came late since a system time or a block."""
         from odfbuild.inspect.corrections import corrections
-        from odfbuild.store.as_of import PointInTime
 
         workspace = self.workspace()
-        return corrections(workspace, existing(workspace, dataset), PointInTime(timestamp(since)))
+        name = existing(workspace, dataset)
+        return corrections(workspace, name, moment(workspace, since, "since", name))
 
     @needs_engine
     def provenance(
@@ -306,7 +320,7 @@ class Looking(Base):
         rewrite: Sequence[str] = (),
         refresh: bool = False,
         sample: str | None = None,
-        since: datetime | None = None,
+        since: Time | None = None,
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
@@ -321,6 +335,7 @@ class Looking(Base):
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
+        limit = since if since is None or isinstance(since, str) else str(timestamp(since, "since"))
         found = self._survey(
             select,
             exclude,
@@ -330,7 +345,7 @@ class Looking(Base):
             correct,
             rewrite,
             of_branch=True,
-            limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
+            limit=Limit.parse(sample, limit),
         )
         if refresh:
             from odfbuild.survey.survey import with_news
@@ -410,16 +425,17 @@ class Looking(Base):
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         *,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         key: Sequence[str] = (),
         limit_bytes: int | None = None,
     ) -> Comparison:
         """How records differ, by key and by column: what `odfbuild diff --data` shows.
 
-        With `since`, the records of then are compared with those of `until` (default: now). In a
-        branch, those of the branch with those of the head. Else what changed queries give, computed
-        over at most `limit_bytes` of input, with what is committed.
+        With `since`, the records of then are compared with those of `until` (default: now), both
+        system times, dates or blocks. In a branch, those of the branch with those of the head. Else
+        what changed queries give, computed over at most `limit_bytes` of input, with what is
+        committed.
         """
         from odfbuild.extras import require_pyarrow
 
@@ -427,7 +443,6 @@ class Looking(Base):
         from odfbuild.inspect.data_diff.ask import between_moments, with_branch, with_chains
         from odfbuild.inspect.data_diff.limit import LIMIT_BYTES
         from odfbuild.inspect.data_diff.queries import changed_queries
-        from odfbuild.store.as_of import PointInTime
 
         if until is not None and since is None:
             raise ValueError("`until` needs `since`")
@@ -437,8 +452,9 @@ class Looking(Base):
             names = sorted(self.datasets(select, exclude))
             if since is None:
                 return with_branch(config, workspace, names, key)
-            first = PointInTime(timestamp(since))
-            second = None if until is None else PointInTime(timestamp(until))
+            only = names[0] if len(names) == 1 else None
+            first = moment(workspace, since, "since", only)
+            second = None if until is None else moment(workspace, until, "until", only)
             labels = (str(first), str(second or "now"))
             return between_moments(config, workspace, names, (first, second), labels, key)
         found = self._survey(select, exclude)

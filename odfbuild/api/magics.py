@@ -8,12 +8,10 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from odfbuild.api.project import Project
 from odfbuild.errors import OdfbuildError
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.errors import render_error
 
 if TYPE_CHECKING:
@@ -61,8 +59,7 @@ class SqlMagic:
             if rest:
                 raise ValueError(f"unknown: {' '.join(rest)}")
             project = self._project(given.project)
-            at = _time(given.at) if given.at else None
-            table = project.sql(query, engine=given.engine, history=given.history, as_of=at)
+            table = project.sql(query, engine=given.engine, history=given.history, as_of=given.at)
             answered_by = (table.schema.metadata or {}).get(b"odfbuild.engine", b"Spark SQL")
         except OdfbuildError as error:
             # Not a traceback: what is wrong is the query, not code.
@@ -96,10 +93,3 @@ def _options() -> ArgumentParser:
     options.add_argument("--history", action="store_true")
     options.add_argument("-p", "--project", default=".")
     return options
-
-
-def _time(text: str) -> datetime:
-    """A time, or a date for its midnight in UTC."""
-    found = Timestamp.parse(text if "T" in text else f"{text}T00:00:00Z")
-    # Python has no nanoseconds: the time in the citation of a dataset is not rounded to one before.
-    return Timestamp(found.ns + 999).to_datetime()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, BinaryIO
 
 from odfbuild.api.authoring import Authoring
-from odfbuild.api.base import timestamp
 from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
 from odfbuild.api.logged import Logged, LoggedTransfers
 from odfbuild.api.looking import Looking
+from odfbuild.api.times import Time, age, timestamp
 from odfbuild.errors import OdfbuildError
 from odfbuild.extras import needs_engine
 from odfbuild.store.claims import Waiting
@@ -209,13 +209,13 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         data: str | Path | BinaryIO,
         *,
         source: str | None = None,
-        event_time: datetime | None = None,
+        event_time: Time | None = None,
         idempotency_key: str | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> DatasetOutcome:
         """Append data to a dataset by one of its push sources; `data` is a file or a stream.
 
-        Of data with the same key only the first counts. `event_time` has a time zone.
+        Of data with the same key only the first counts. `event_time` is for records without one.
         """
         from odfbuild.apply.ingest_request import IngestRequest, ingest
 
@@ -226,7 +226,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
             dataset=name,
             source=source,
             data=Path(data) if isinstance(data, str) else data,
-            event_time=None if event_time is None else timestamp(event_time),
+            event_time=None if event_time is None else timestamp(event_time, "event_time"),
             key=idempotency_key,
         ).under(config)
         outcome = ingest(
@@ -241,16 +241,16 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         return outcome.datasets[0]
 
     def set_watermark(
-        self, dataset: str, time: datetime, *, lock_timeout: float = LOCK_TIMEOUT
+        self, dataset: str, time: Time, *, lock_timeout: float = LOCK_TIMEOUT
     ) -> bool:
-        """Move the watermark of a root forward to `time` (with a time zone); whether it moved."""
+        """Move the watermark of a root forward to `time`; whether it moved."""
         from odfbuild.apply.watermark import move_watermark
 
         workspace = self.workspace()
         return move_watermark(
             workspace,
             existing(workspace, dataset),
-            timestamp(time),
+            timestamp(time, "time"),
             Waiting(seconds=lock_timeout),
         )
 
@@ -283,11 +283,13 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
     def collect(
         self,
         *datasets: str,
-        grace: timedelta = timedelta(hours=24),
+        grace: timedelta | str = timedelta(hours=24),
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> Collection:
         """Remove files that no history refers to and that are older than `grace`, as `gc` does.
+
+        Text of `grace` is a number and a unit: `36h`.
 
         Without `datasets` also closed branches, once they are older than odfbuild.yaml says.
         """
@@ -297,7 +299,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
 
         config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
-        before = clock.time() - grace.total_seconds()
+        before = clock.time() - age(grace, "grace").total_seconds()
         waiting = Waiting(seconds=lock_timeout)
         closed = overdue(config, workspace) if names is None else ()
         branches = plan_deletion(config, workspace, closed)

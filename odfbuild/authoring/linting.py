@@ -6,7 +6,8 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from odfbuild.errors import Location, OdfbuildError
+from odfbuild.authoring.doubtful import doubtful_parts
+from odfbuild.errors import Location, OdfbuildError, in_order
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
 from odfbuild.project.lint.flaw import Flaw
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
@@ -53,7 +54,7 @@ class Linted:
 def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
     """Look at the chosen datasets (`None`: all), whatever is wrong with one of them."""
     project = found.project
-    faults = {n: e for n, e in found.faults.items() if chosen is None or n in chosen}
+    faults = {n: list(e) for n, e in found.wrong.items() if chosen is None or n in chosen}
     definitions = [d for d in project.definitions if chosen is None or d.name in chosen]
     findings = [
         _finding(project, definition, flaw, level)
@@ -64,7 +65,9 @@ def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
     findings += _wrong(found, {each.name for each in definitions}, whole=chosen is None)
     # Each instance of a template has the flaw of its template: the first one is enough.
     unique = {_what(each): each for each in findings[::-1]}
-    return Linted(sorted(unique.values(), key=_order), list(faults.values()))
+    # All datasets of a cycle have the same error.
+    once = {id(each): each for errors in faults.values() for each in errors}
+    return Linted(sorted(unique.values(), key=_order), in_order(once.values()))
 
 
 def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
@@ -78,15 +81,19 @@ def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
 
 
 def _flaws(
-    definitions: Sequence[Definition], found: Definitions, faults: dict[str, OdfbuildError]
+    definitions: Sequence[Definition], found: Definitions, faults: dict[str, list[OdfbuildError]]
 ) -> Iterator[tuple[Definition, Flaw]]:
     """Definitions and their flaws; where a rule itself fails, `faults` gets to know."""
     for definition in definitions:
         name = definition.name
         try:
-            flaws = (*flaws_of_definition(definition.snapshot), *flaws_of_query(definition))
+            flaws = (
+                *flaws_of_definition(definition.snapshot),
+                *flaws_of_query(definition),
+                *doubtful_parts(definition),
+            )
         except Exception as error:  # whatever is wrong with one, the others are looked at
-            faults[name] = fault_of(found.project.config.cache, "looking at", name, error)
+            faults[name] = [fault_of(found.project.config.cache, "looking at", name, error)]
             continue
         for flaw in flaws:
             yield definition, flaw

@@ -48,7 +48,8 @@ def lint(
         told = {"datasets": looked_at, "findings": findings_to_data(findings)}
         state.console.data(with_errors(told, linted.faults))
     elif findings:
-        state.console.result(render_findings(findings, color=state.console.color))
+        others = len(linted.faults)
+        state.console.result(render_findings(findings, others, color=state.console.color))
     elif not linted.faults:
         state.console.result("No issues found.")
     state.console.error(*linted.faults)

@@ -34,6 +34,7 @@ def ls(
 ) -> int:
     """List datasets with records, size, watermark, head and status.
 
+    RECORDS counts the history, LIVE the current state (-: data files are not on this machine).
     --as-of shows the datasets of an earlier time.
     """
     if remote is not None:
@@ -41,6 +42,7 @@ def ls(
         return _list_remote(context, remote, alone=alone, as_json=as_json)
     if deleted:
         return _list_deleted(context, selection, as_of, as_json=as_json)
+    from odfbuild.records.live import live_records
     from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
     from odfbuild.survey.survey import choose
 
@@ -56,10 +58,12 @@ def ls(
         projections = {name: p for name, p in found.projections.items() if name in names}
         status = {name: s for name, s in statuses(found.plan).items() if name in names}
         kinds = {dataset.name: dataset.kind for dataset in found.plan.datasets}
+    newest = as_of is None and state.given.branch is None
+    live = live_records(state.workspace(), projections, newest=newest)
     if as_json:
-        state.console.data(datasets_to_data(projections, status, state.owners(), kinds))
+        state.console.data(datasets_to_data(projections, status, state.owners(), kinds, live))
     else:
-        state.console.result(render_datasets(projections, status, kinds))
+        state.console.result(render_datasets(projections, status, kinds, live))
     return 0
 
 

@@ -115,7 +115,7 @@ def plan(
     if new > MOST_NEW:
         what = f"The queries of {new:,} new datasets were not checked"
         state.console.note(f"{what}: `odfbuild validate` checks them all.")
-    idle = list(idle_patterns(found.project, found.graph.order, found.projections))
+    idle = list(idle_patterns(found.project, found.graph.order, found.projections, found.faults))
     state.console.error(*idle)
     tell_errors(state.console, idle, found.project.config.root)
     failed = records.errors if records is not None else ()

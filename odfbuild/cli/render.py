@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from odfbuild.cli.options import (
     SelectionOptions,
     may_overwrite,
 )
+from odfbuild.errors import Location
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
@@ -41,20 +43,21 @@ def render(
     """Print definitions with templates rendered and short forms written out.
 
     --as-of shows the definitions that the chains had at an earlier time. --out asks before it
-    overwrites different files whose current text is in no Git commit.
+    overwrites different files whose current text is in no Git commit. What a template was rendered
+    to is shown beside errors, too.
     """
     from odfbuild.cli.output_file import write_output
     from odfbuild.wording import count
 
     state: Context = context.obj
     wanted, wrong = (
-        _read(state, selection) if as_of is None else (_in_force(state, selection, as_of), [])
+        _read(state, selection) if as_of is None else (_in_force(state, selection, as_of), _Wrong())
     )
     if as_json:
         from odfbuild.odf.yaml_form import to_manifest
 
         state.console.data([to_manifest(each.snapshot) for each in wanted])
-    elif out is None:
+    elif out is None and (wanted or not wrong.errors):
         state.console.document("---\n".join(map(_text, wanted)) or "There are no datasets.")
     if out is not None:
         texts = {out / f"{each.name}.yaml": _text(each).encode() for each in wanted}
@@ -65,8 +68,24 @@ def render(
             file.parent.mkdir(parents=True, exist_ok=True)
             write_output(file, partial(_put, text))
         state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
-    state.console.error(*wrong)
-    return 1 if wrong else 0
+    state.console.error(*wrong.errors)
+    for place, rendered in wrong.rendered.items():
+        state.console.note(f"\n{place} was rendered as:\n{_numbered(rendered)}")
+    return 1 if wrong.errors else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """What is wrong with definitions, and what wrong templates were rendered to, by their place."""
+
+    errors: Sequence[OdfbuildError] = ()
+    rendered: Mapping[str, str] = field(default_factory=dict)
+
+
+def _numbered(text: str) -> str:
+    lines = text.splitlines()
+    width = len(str(len(lines)))
+    return "\n".join(f"{number:{width}} | {line}" for number, line in enumerate(lines, 1))
 
 
 def _differs(file: Path, text: bytes) -> bool:
@@ -81,14 +100,19 @@ def _put(text: bytes, to: IO[bytes]) -> None:
     to.write(text)
 
 
-def _read(state: Context, selection: Selection) -> tuple[list[Definition], list[OdfbuildError]]:
+def _read(state: Context, selection: Selection) -> tuple[list[Definition], _Wrong]:
     """The chosen definitions that are right, and what is wrong with the others."""
     from odfbuild.survey.definitions import look_at_definitions
 
     chosen = state.chosen(selection)
     read = look_at_definitions(state.directory, state.given)
     right = [d for d in read.project.definitions if chosen is None or d.name in chosen]
-    return right, read.faults_of(chosen)
+    rendered = {
+        str(Location(each.file, instance=each.instance)): each.rendered
+        for each in read.project.wrong
+        if each.rendered is not None and (chosen is None or each.label in chosen)
+    }
+    return right, _Wrong(read.faults_of(chosen), rendered)
 
 
 def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definition]:

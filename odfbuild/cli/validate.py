@@ -9,7 +9,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import JsonOptions
-from odfbuild.errors import OdfbuildError, together
+from odfbuild.errors import OdfbuildError, in_order, together
 
 if TYPE_CHECKING:
     from odfbuild.apply.queries import Checked
@@ -32,12 +32,12 @@ def validate(
     YAML, templates, types, inputs, cycles and queries.
     """
     state: Context = context.obj
-    from odfbuild.survey.definitions import read_definitions
+    from odfbuild.survey.definitions import look_at_definitions
     from odfbuild.wording import count
 
-    found = read_definitions(state.directory, state.given)
+    found = look_at_definitions(state.directory, state.given)
     _help_editors(found)
-    _raise_about_queries(found, engine_follows=engine)
+    _raise_all(found, engine_follows=engine)
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     names = [each.name for each in found.project.definitions]
     if not engine:
@@ -71,17 +71,14 @@ def _help_editors(found: Definitions) -> None:
         provide_schemas(found.project.config.root)
 
 
-def _raise_about_queries(found: Definitions, *, engine_follows: bool) -> None:
-    """Raise all that is wrong with queries, settings and unit tests, as far as their text tells."""
+def _raise_all(found: Definitions, *, engine_follows: bool) -> None:
+    """Raise all that is wrong with definitions, queries, settings and unit tests by their text."""
     from odfbuild.survey.queries import wrong_queries
     from odfbuild.survey.settings import wrong_settings
     from odfbuild.survey.unit_tests import unit_tests_of
 
-    wrong = [
-        error
-        for errors in wrong_queries(found, engine_follows=engine_follows).values()
-        for error in errors
-    ]
+    of_queries = wrong_queries(found, engine_follows=engine_follows).values()
+    wrong = in_order([*found.errors, *(error for errors in of_queries for error in errors)])
     wrong += wrong_settings(found)
     wrong += unit_tests_of(found)[1]
     if wrong:

@@ -205,11 +205,14 @@ def _taken(project: Project, definition: Definition, why: str) -> GraphError:
 
 
 def _duplicate(project: Project, first: Definition, second: Definition) -> GraphError:
+    called = case = ""
+    if first.name != second.name:
+        called, case = f", '{first.name}',", "; case does not count in names of datasets"
     return GraphError(
         f"dataset '{second.name}' is defined twice",
         code="E0201",
         location=_place(project, second, ("name",)),
-        notes=(f"the first one is at {_place(project, first, ('name',))}",),
+        notes=(f"the first one{called} is at {_place(project, first, ('name',))}{case}",),
         help="rename or remove one of them",
         dataset=second.name,
     )
@@ -232,10 +235,12 @@ def _unknown(
         define = f"did you mean '{repository}/{rest}'?"
     elif slash:
         define += f"; if '{prefix}' is a repository, add it to `repositories` in odfbuild.yaml"
+    unread = [each.file for each in project.wrong if each.name is None]
     return GraphError(
         f"unknown input '{ref}' of '{definition.name}'",
         code="E0202",
         location=_place(project, definition, path),
+        notes=(f"it may be defined in {unread[0]}, which cannot be read",) if unread else (),
         help=did_you_mean(ref, aliases.values(), define),
         dataset=definition.name,
     )

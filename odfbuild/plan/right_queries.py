@@ -82,7 +82,8 @@ class QueryKeys:
 
     `heads` are those of all chains by alias in lower case, `alias_of` names what a reference stands
     for. Whoever looks at other parts of a definition, or at other columns of its inputs, has other
-    digests: nobody trusts a verdict on less than what is asked.
+    digests: nobody trusts a verdict on less than what is asked. Of `wrong` datasets, in lower case,
+    no columns are known.
     """
 
     def __init__(
@@ -91,11 +92,13 @@ class QueryKeys:
         heads: Mapping[str, bytes],
         engines: Engines,
         alias_of: Callable[[str], str],
+        wrong: Collection[str] = (),
     ) -> None:
         self._definitions = {each.folded: each for each in definitions}
         self._heads = heads
         self._engines = repr(sorted(engines.items())).encode()
         self._alias_of = alias_of
+        self._wrong = wrong
         self._found: dict[str, str] = {}
 
     def of_definition(self, folded: str) -> str:
@@ -123,6 +126,8 @@ class QueryKeys:
         head = self._heads.get(folded, b"")
         yield self._engines
         yield head
+        if folded in self._wrong:
+            yield b"wrong"
         definition = self._definitions.get(folded)
         if definition is not None:
             # The key of a file that was written just now is not known yet.

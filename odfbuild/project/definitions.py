@@ -100,7 +100,13 @@ def _decode(source: Source) -> Read:
 
 
 def _wrong(source: Source, name: str | None, errors: list[OdfbuildError]) -> WrongDefinition:
-    return WrongDefinition(file=source.file, name=name, errors=tuple(errors))
+    return WrongDefinition(
+        file=source.file,
+        name=name,
+        errors=tuple(errors),
+        rendered=None if source.template is None else source.text,
+        instance=source.instance,
+    )
 
 
 _NAME = re.compile(r"""^ *name: *["']?([\w./-]+)["']? *(?:#.*)?$""", re.MULTILINE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.settings import FileAccess
-from odfbuild.errors import Errors, Location, OdfbuildError, as_one
+from odfbuild.errors import Errors, Location, OdfbuildError, as_one, in_order
 from odfbuild.odf.model import DatasetSnapshot, SetTransform, TransformSql
 from odfbuild.odf.queries import queries_of
 from odfbuild.project.boundary import Boundary
@@ -209,11 +209,14 @@ class WrongDefinition:
     """A definition that cannot be used, or a file that cannot be read, and all that is wrong.
 
     `name` is that of its dataset as far as it can be told; `None`: no more than the file is known.
+    `rendered` is what a template was rendered to, with `instance` for its values.
     """
 
     file: str
     name: str | None
     errors: tuple[OdfbuildError, ...]
+    rendered: str | None = None
+    instance: str | None = None
 
     @property
     def label(self) -> str:
@@ -238,9 +241,4 @@ class Project:
         """Raise `Errors` with everything that is wrong with definitions, in order of place."""
         errors = [part for each in self.wrong for error in each.errors for part in error.apart()]
         if errors:
-            raise Errors(sorted(errors, key=_place))
-
-
-def _place(error: OdfbuildError) -> tuple[str, int, int]:
-    place = error.location
-    return (place.file, place.line or 0, place.column or 0) if place else ("", 0, 0)
+            raise Errors(in_order(errors))

@@ -15,10 +15,10 @@ _CODES = {
     "invalid_value": "E0107",
 }
 _HELP = {
-    "unknown_field": "remove it; docs/reference lists the keys of every object",
-    "missing_field": "add it; docs/reference lists the keys of every object",
+    "unknown_field": "remove it; `odfbuild schema dataset` lists the keys of every object",
+    "missing_field": "add it; `odfbuild schema dataset` lists the keys of every object",
     "invalid_type": "write a value of that type",
-    "invalid_value": "docs/reference/objects.md says what may stand there",
+    "invalid_value": "`odfbuild schema dataset` says what may stand there",
 }
 
 

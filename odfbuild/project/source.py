@@ -51,15 +51,25 @@ class Source:
         """A place in the text as a place in the file that people edit."""
         if self.template is None or place.line is None:
             return replace(place, instance=self.instance)
-        line = self.lines[place.line - 1] if place.line <= len(self.lines) else None
+        if not self.lines:
+            return Location(self.file, instance=self.instance)
+        line = self.lines[min(place.line, len(self.lines)) - 1]
         template = self.template.splitlines()
-        snippet = template[line - 1] if line and line <= len(template) else None
+        snippet = template[line - 1] if line <= len(template) else None
         column = place.column if snippet and (place.column or 1) <= len(snippet) else 1
         return replace(place, line=line, column=column, snippet=snippet, instance=self.instance)
 
     def translated(self, error: OdfbuildError) -> OdfbuildError:
-        """`error` with its place in the text as a place in the file."""
-        return error if error.location is None else error.at(self.in_file(error.location))
+        """`error` with its place in the text as a place in the file.
+
+        What a template was rendered to is told where it says something else.
+        """
+        if error.location is None:
+            return error
+        place, rendered = self.in_file(error.location), error.location.snippet
+        if self.template is not None and rendered is not None and rendered != place.snippet:
+            error = error.noted(f"rendered as: {rendered}")
+        return error.at(place)
 
 
 def read_sources(config: Config, file: str) -> list[Source]:

@@ -8,24 +8,14 @@ Open Data Fabric, "Retractions and corrections"; RFC-015.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from odfbuild.odf.model import (
-    AddPushSource,
-    MergeStrategyAppend,
-    MergeStrategyLedger,
-    SetPollingSource,
-)
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odfbuild.records.footer import check_footer
-from odfbuild.records.thrift import Excess
+from odfbuild.records.live import only_appends
+from odfbuild.records.operations import has_operations
 from odfbuild.store.disposable import map_disposable, write_disposable
 
 if TYPE_CHECKING:
@@ -61,7 +51,8 @@ def retracted(stored: Stored) -> Retracted:
             pa.int64(), len(kept.rest) // 8, [None, pa.py_buffer(kept.rest)]
         )
         return Retracted(offsets, kept.plain)
-    found = _NOTHING if _only_appends(stored) else _found(stored)
+    appends = only_appends(stored.committed, stored.state)
+    found = _NOTHING if appends else _found(stored)
     if file:
         write_disposable(file, stamp, found.retractions, [_bytes(found.offsets)])
     return found
@@ -69,21 +60,6 @@ def retracted(stored: Stored) -> Retracted:
 
 # Made of no buffers: `pa.array` would load pandas.
 _NOTHING = Retracted(pa.Array.from_buffers(pa.int64(), 0, [None, None]))
-
-
-def _only_appends(stored: Stored) -> bool:
-    """Whether a chain can hold nothing else: a root whose sources never took records back."""
-    state = stored.state
-    appends = MergeStrategyAppend | MergeStrategyLedger
-    now = [each.merge for each in (state.polling_source, *state.push_sources.values()) if each]
-    if not all(isinstance(merge, appends) for merge in now):
-        return False
-    sources = [
-        event
-        for _, block in stored.committed.store.summary(state.head)[0]
-        if isinstance(event := block.event, SetPollingSource | AddPushSource)
-    ]
-    return bool(sources) and all(isinstance(each.merge, appends) for each in sources)
 
 
 def _found(stored: Stored) -> Retracted:
@@ -113,26 +89,6 @@ def _found(stored: Stored) -> Retracted:
         (taken,) = connection.sql("SELECT sum(__odf_taken)::BIGINT FROM taken").fetchall()[0]
     offsets = pa.concat_arrays(found["__odf_offset"].chunks or [_NOTHING.offsets])
     return Retracted(offsets.cast(pa.int64()), taken or 0)
-
-
-def has_operations(files: Iterable[Path], column: str) -> bool:
-    """Whether files hold anything but appended records, from their statistics alone."""
-    return any(_has_operations(file, column) for file in files)
-
-
-@cache
-def _has_operations(file: Path, column: str) -> bool:
-    metadata = pq.read_metadata(file)
-    try:
-        check_footer(file, metadata)
-    except Excess:
-        return True  # whoever reads it tells what is wrong
-    index = metadata.schema.names.index(column)
-    for group in range(metadata.num_row_groups):
-        statistics = metadata.row_group(group).column(index).statistics
-        if statistics is None or not statistics.has_min_max or statistics.max != 0:
-            return True
-    return False
 
 
 def _bytes(offsets: pa.Array) -> bytes:

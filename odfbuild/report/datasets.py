@@ -15,8 +15,8 @@ from odfbuild.report.forms.words import size
 if TYPE_CHECKING:
     from odfbuild.store.deleted import Deleted
 
-_HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
-_RIGHT = frozenset({2, 3, 4})
+_HEADER = ("NAME", "KIND", "RECORDS", "LIVE", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
+_RIGHT = frozenset({2, 3, 4, 5})
 _STATUS = {
     Action.PROMOTE: "to be promoted",
     Action.CREATE: "new",
@@ -51,29 +51,34 @@ def render_datasets(
     projections: Mapping[str, Projection],
     status: Mapping[str, str] | None = None,
     kinds: Mapping[str, DatasetKind] | None = None,
+    live: Mapping[str, int | None] | None = None,
 ) -> str:
     """Datasets with a chain as a table, by name; with `status` also those that have none yet.
 
-    `kinds` tells of what kind these are going to be.
+    `kinds` tells of what kind these are going to be, `live` how many records the current states
+    have, as far as it is known.
     """
     names = sorted({*projections, *(status or ())})
     if not names:
         return "There are no datasets yet."
     rows = []
     for name in names:
-        row = _row(name, projections.get(name), (kinds or {}).get(name))
+        row = _row(name, projections.get(name), (kinds or {}).get(name), (live or {}).get(name))
         rows.append((*row, status.get(name, "")) if status is not None else row)
     header = _HEADER if status is None else (*_HEADER, "STATUS")
     return render_table(header, rows, _RIGHT)
 
 
-def _row(name: str, state: Projection | None, kind: DatasetKind | None) -> tuple[str, ...]:
+def _row(
+    name: str, state: Projection | None, kind: DatasetKind | None, live: int | None
+) -> tuple[str, ...]:
     if state is None:
         return (name, kind.name if kind else "-", *["-"] * (len(_HEADER) - 2))
     return (
         name,
         state.kind.name,
         f"{state.records:,}",
+        "-" if live is None else f"{live:,}",
         size(state.data_bytes) if state.data_bytes else "-",
         str(state.blocks),
         str(state.watermark or "-"),
@@ -86,12 +91,13 @@ def datasets_to_data(
     status: Mapping[str, str] | None = None,
     owners: Sequence[Ownership] = (),
     kinds: Mapping[str, DatasetKind] | None = None,
+    live: Mapping[str, int | None] | None = None,
 ) -> list[dict[str, Any]]:
     """The same as plain values, with full hashes and ids, and whom to ask."""
     names = sorted({*projections, *(status or ())})
     return [
         {
-            **_data(name, projections.get(name), (kinds or {}).get(name)),
+            **_data(name, projections.get(name), (kinds or {}).get(name), (live or {}).get(name)),
             **({} if status is None else {"status": status.get(name)}),
             "owners": list(owners_of(owners, name)),
         }
@@ -99,13 +105,16 @@ def datasets_to_data(
     ]
 
 
-def _data(name: str, state: Projection | None, kind: DatasetKind | None) -> dict[str, Any]:
+def _data(
+    name: str, state: Projection | None, kind: DatasetKind | None, live: int | None
+) -> dict[str, Any]:
     kind = state.kind if state else kind
     return {
         "name": name,
         "id": str(state.dataset_id) if state else None,
         "kind": kind.name if kind else None,
         "records": state.records if state else 0,
+        "live": live if state else 0,
         "bytes": state.data_bytes if state else 0,
         "blocks": state.blocks if state else 0,
         "watermark": str(state.watermark) if state and state.watermark else None,

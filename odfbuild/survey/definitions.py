@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import OdfbuildError, as_one, in_order
 from odfbuild.graph.build import build_graph, find_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
@@ -20,22 +21,48 @@ from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
-from odfbuild.survey.faults import faults_of
+from odfbuild.survey.faults import all_faults
 from odfbuild.values import dataclass
+
+if TYPE_CHECKING:
+    from odfbuild.plan.columns.known import KnownColumns
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """A project whose definitions were checked, and its chains.
 
-    `faults` say by name what is wrong with datasets; the project has only the others.
+    `wrong` has all errors of datasets by name; the project has only the others.
     """
 
     project: Project
     graph: Graph
     workspace: Workspace
     projections: Mapping[str, Projection]
-    faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
+    wrong: Mapping[str, Sequence[OdfbuildError]] = field(default_factory=dict)
+
+    @property
+    def faults(self) -> dict[str, OdfbuildError]:
+        """One error for each wrong dataset, which tells the others in its notes."""
+        return {name: as_one(errors, name) for name, errors in self.wrong.items()}
+
+    @property
+    def errors(self) -> list[OdfbuildError]:
+        """All that is wrong with datasets, one by one, in order of place."""
+        found = (each for errors in self.wrong.values() for each in errors)
+        # All datasets of a cycle have the same error.
+        return in_order({id(each): each for each in found}.values())
+
+    @property
+    def all_are_known(self) -> bool:
+        """Whether it is known of each file which datasets it defines."""
+        return all(each.name is not None for each in self.project.wrong)
+
+    def columns(self) -> KnownColumns:
+        """The columns that queries can use; of wrong datasets, none are known."""
+        from odfbuild.plan.columns.known import KnownColumns
+
+        return KnownColumns(self.project.definitions, self.projections, self.wrong)
 
     def external(self) -> frozenset[str]:
         """Names here of the datasets of others, pulled or only named."""
@@ -67,7 +94,7 @@ def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Def
 
 
 def look_at_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
-    """The same for what does as much as it can: what is wrong is in `faults`, and left out."""
+    """The same for what does as much as it can: what is wrong is in `wrong`, and left out."""
     project = read_project(start, given)
     workspace = workspace_of(project.config)
     chains = workspace.projections_at(workspace.heads())
@@ -76,12 +103,12 @@ def look_at_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> 
     renames = renames_of(project, chains)
     order = KnownOrder(project.config)
     graph = find_graph(project, renamed(projections, renames), order, damaged)
-    faults = faults_of(project, graph, renamed(damaged, renames))
-    if faults:
-        wrong = {name.lower() for name in faults}
-        right = tuple(each for each in project.definitions if each.folded not in wrong)
+    wrong = all_faults(project, graph, renamed(damaged, renames))
+    if wrong:
+        folded = {name.lower() for name in wrong}
+        right = tuple(each for each in project.definitions if each.folded not in folded)
         project = replace(project, definitions=right)
-    return Definitions(project, graph, workspace, projections, faults)
+    return Definitions(project, graph, workspace, projections, wrong)
 
 
 def renames_of(project: Project, chains: Collection[str]) -> dict[str, str]:

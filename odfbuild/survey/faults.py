@@ -17,24 +17,32 @@ from odfbuild.project.model import Project
 def faults_of(
     project: Project, graph: Graph, damaged: Mapping[str, OdfbuildError]
 ) -> dict[str, OdfbuildError]:
-    """Faults by name: of definitions, of the graph, and of `damaged` chains.
+    """Faults by name: of definitions, of the graph, and of `damaged` chains; one for each dataset.
 
     A file of which nobody can tell what it defines has its path for a name.
     """
+    return {name: as_one(each, name) for name, each in all_faults(project, graph, damaged).items()}
+
+
+def all_faults(
+    project: Project, graph: Graph, damaged: Mapping[str, OdfbuildError]
+) -> dict[str, list[OdfbuildError]]:
+    """The same with all errors of a dataset, one by one."""
     if not (project.wrong or graph.faults or damaged):
         return {}
     spelt = {each.folded: each.name for each in project.definitions}
     found: dict[str, list[OdfbuildError]] = {}
     for wrong in project.wrong:
         name = spelt.setdefault(wrong.label.lower(), wrong.label)
-        found.setdefault(name, []).extend(wrong.errors)
+        parts = (part for each in wrong.errors for part in each.apart())
+        found.setdefault(name, []).extend(p.changed(dataset=p.dataset or wrong.name) for p in parts)
     for name, errors in graph.faults.items():
         found.setdefault(name, []).extend(errors)
     for name, error in damaged.items():
         errors_of = found.setdefault(spelt.setdefault(name.lower(), name), [])
         if error not in errors_of:  # of aliases that differ only in case, both have the same
             errors_of.append(error)
-    return {name: as_one(errors, name) for name, errors in found.items()}
+    return found
 
 
 def fault_of(cache: Path, doing: str, name: str, error: Exception) -> OdfbuildError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from odfbuild.errors import OdfbuildError, ProjectError
@@ -19,18 +19,20 @@ _BY_NAME = (
 
 
 def idle_patterns(
-    project: Project, order: Iterable[str], projections: Mapping[str, Projection]
+    project: Project,
+    order: Iterable[str],
+    projections: Mapping[str, Projection],
+    wrong: Collection[str],
 ) -> Iterator[OdfbuildError]:
-    """Patterns that match no dataset that is defined, well or wrongly, or has a chain.
+    """Patterns that match no dataset that is defined, well or wrongly (`wrong`), or has a chain.
 
     Also those of columns that none of the datasets has which their entry is about.
     """
     if not any(getattr(project.config, key) for key in _BY_NAME):
         return
-    if any(wrong.name is None for wrong in project.wrong):
+    if any(each.name is None for each in project.wrong):
         return  # nobody knows what that file defines
-    names = {name.lower(): name for name in (*order, *projections)}
-    names |= {wrong.name.lower(): wrong.name for wrong in project.wrong if wrong.name}
+    names = {name.lower(): name for name in (*order, *projections, *wrong)}
     for key in _BY_NAME:
         for number, entry in enumerate(getattr(project.config, key)):
             for index, pattern in enumerate(entry.match):
@@ -47,18 +49,22 @@ def idle_patterns(
                         ),
                     )
     if any(each.columns != ShownColumns() for each in project.config.show):
-        yield from _idle_columns(project, names.values(), projections)
+        yield from _idle_columns(project, names.values(), projections, wrong)
 
 
 def _idle_columns(
-    project: Project, names: Iterable[str], projections: Mapping[str, Projection]
+    project: Project,
+    names: Iterable[str],
+    projections: Mapping[str, Projection],
+    wrong: Collection[str],
 ) -> Iterator[OdfbuildError]:
     """Patterns of columns in `show`: one with a typing error would let values out."""
     from odfbuild.plan.columns.evolution import committed_columns
     from odfbuild.plan.columns.known import KnownColumns
     from odfbuild.project.config import place_in_config
 
-    show, known = project.config.show, KnownColumns(project.definitions, projections)
+    show = project.config.show
+    known = KnownColumns(project.definitions, projections, wrong)
     about: dict[int, list[str]] = {}
     for name in names:
         entry = last_matching(show, name)

@@ -36,8 +36,9 @@ def wrong_queries(
     right = RightQueries(file.load, AcceptedTexts(project.config.cache, engine_version()))
     heads = {name.lower(): head for name, head in found.workspace.heads().items()}
     alias_of = ChainIdentities(found.projections).alias
-    keys = QueryKeys(project.definitions, heads, project.config.engines, alias_of)
-    known = KnownColumns(project.definitions, found.projections)
+    faulty = {name.lower() for name in found.wrong}
+    keys = QueryKeys(project.definitions, heads, project.config.engines, alias_of, faulty)
+    known = found.columns()
     wrong: dict[str, tuple[OdfbuildError, ...]] = {}
     by_name = {each.name: each for each in project.definitions}
     for definition in (by_name[name] for name in found.graph.order if name in by_name):

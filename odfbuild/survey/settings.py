@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
-from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.queries.checks import wrong_checks
 from odfbuild.project.config import place_in_config, place_in_text
 from odfbuild.project.model import Config
@@ -16,17 +15,41 @@ from odfbuild.survey.idle_patterns import idle_patterns
 
 
 def wrong_settings(found: Definitions) -> list[OdfbuildError]:
-    """Patterns that no dataset matches, and checks that certainly cannot be asked."""
-    idle = idle_patterns(found.project, found.graph.order, found.projections)
-    return [*idle, *_wrong_checks(found)]
+    """Patterns that no dataset matches; checks and tables that certainly cannot be."""
+    idle = idle_patterns(found.project, found.graph.order, found.projections, found.wrong)
+    return [*idle, *_wrong_checks(found), *_wrong_tables(found)]
+
+
+def _wrong_tables(found: Definitions) -> Iterator[OdfbuildError]:
+    """Tables with one name or place, and columns that they name and their datasets do not have."""
+    config = found.project.config
+    if not config.tables:
+        return
+    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.table.planned import located, same_names
+    from odfbuild.table.rules import wrong_ahead
+
+    tables = declared_tables(config, dict.fromkeys((*found.graph.order, *found.external())))
+    twice = same_names(config, tables)
+    yield from twice.values()
+    known = found.columns()
+    told: set[tuple[object, str]] = set()
+    for table in (each for each in tables if each not in twice):
+        for error in wrong_ahead(table, known, found.projections.get(table.dataset)):
+            # An entry may be about many datasets: the first one tells what is wrong.
+            if (error.location, error.code) not in told:
+                told.add((error.location, error.code))
+                yield located(config, error)
 
 
 def _wrong_checks(found: Definitions) -> Iterator[OdfbuildError]:
     config = found.project.config
     if not config.checks:
         return
-    known = KnownColumns(found.project.definitions, found.projections)
-    names = {name.lower() for name in (*found.graph.order, *found.projections)}
+    known = found.columns()
+    names: set[str] | None = None
+    if found.all_are_known:
+        names = {name.lower() for name in (*found.graph.order, *found.projections, *found.wrong)}
     told: set[tuple[object, ...]] = set()
     for name in found.graph.order:
         for part, error in wrong_checks(name, checks_of(config.checks, name), known, names):

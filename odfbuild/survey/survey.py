@@ -235,9 +235,12 @@ def _with_tables(plan: Plan, found: Survey, rewrites: Sequence[str]) -> Plan:
     config = found.project.config
     if config.branch is not None or not (config.tables or rewrites):
         return plan
+    from odfbuild.plan.columns.known import KnownColumns
     from odfbuild.table.planned import with_tables
 
-    return with_tables(plan, config, found.workspace, found.projections, rewrites)
+    states = found.projections
+    known = partial(KnownColumns, found.project.definitions, states, found.faults)
+    return with_tables(plan, config, found.workspace, states, rewrites, known)
 
 
 def _branch_part(

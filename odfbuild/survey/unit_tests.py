@@ -23,12 +23,12 @@ def unit_tests_of(found: Definitions) -> tuple[list[UnitTest], list[OdfbuildErro
     tests, wrong = read_unit_tests(found.project.config)
     if not tests:
         return tests, wrong
-    known = KnownColumns(found.project.definitions, found.projections)
+    known = found.columns()
     definitions = {each.folded: each for each in found.project.definitions}
-    faulty = {name.lower() for name in found.faults}
+    faulty = {name.lower() for name in found.wrong}
     for test in tests:
         definition = definitions.get(test.dataset.lower())
-        if definition is None and test.dataset.lower() in faulty:
+        if definition is None and (test.dataset.lower() in faulty or not found.all_are_known):
             continue  # what is wrong with the definition is told elsewhere
         if definition is None:
             wrong.append(_no_dataset(test, [each.name for each in found.project.definitions]))

@@ -6,23 +6,25 @@ was not, for example in a fresh clone, apply looks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import InSettings, OdfbuildError, TableError, as_one
 from odfbuild.plan.model import Action, DatasetPlan, Plan
+from odfbuild.plan.right_queries import MOST_NEW
 from odfbuild.plan.tables import TablePlan, TableStep
 from odfbuild.project.config import place_in_config
 from odfbuild.project.tables.declared import Table, declared_tables, location_of
 from odfbuild.table.behind import behind, pin_of
 from odfbuild.table.faults import NOT_THERE
 from odfbuild.table.remembered import Known, is_gone, known_of
-from odfbuild.table.rules import wrong_columns
+from odfbuild.table.rules import wrong_ahead, wrong_columns
 from odfbuild.wording import count, did_you_mean
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.plan.columns.known import KnownColumns
     from odfbuild.project.model import Config
     from odfbuild.store.workspace import Workspace
 
@@ -35,17 +37,20 @@ def with_tables(
     workspace: Workspace,
     projections: Mapping[str, Projection],
     allowed: Collection[str] = (),
+    known_columns: Callable[[], KnownColumns] | None = None,
 ) -> Plan:
     """The plan with what apply does with tables of its datasets.
 
     `allowed` are names of tables that may be written anew although somebody else changed them.
+    `known_columns` tells the columns of datasets that have none yet, unless there are very many.
     """
     going = {Action.DELETE, Action.FORGET}
     items = {each.name: each for each in plan.datasets if going.isdisjoint(each.actions)}
     names = [*items, *(each.name for each in plan.external)]
     tables = declared_tables(config, names)
     rewrites = tuple(_known_name(name, tables) for name in allowed)
-    refused = _same_names(config, tables)
+    refused = same_names(config, tables)
+    refused |= _wrong_ahead(config, tables, items, projections, known_columns)
     found = (
         _plan(
             config,
@@ -78,7 +83,36 @@ def no_such_table(name: str, names: list[str]) -> TableError:
     )
 
 
-def _same_names(config: Config, tables: Iterable[Table]) -> dict[Table, OdfbuildError]:
+def _wrong_ahead(
+    config: Config,
+    tables: Iterable[Table],
+    items: Mapping[str, DatasetPlan],
+    projections: Mapping[str, Projection],
+    known_columns: Callable[[], KnownColumns] | None,
+) -> dict[Table, OdfbuildError]:
+    """What is wrong with tables of datasets that are to get their first records."""
+    new = [
+        each
+        for each in tables
+        if ((state := projections.get(each.dataset)) is None or state.schema is None)
+        and _may_add(items.get(each.dataset))
+    ]
+    if known_columns is None or not new or len(new) > MOST_NEW:
+        return {}
+    known = known_columns()
+    found = {each: wrong_ahead(each, known, projections.get(each.dataset)) for each in new}
+    return {
+        table: as_one([located(config, each) for each in wrong], table.dataset)
+        for table, wrong in found.items()
+        if wrong
+    }
+
+
+def _may_add(item: DatasetPlan | None) -> bool:
+    return item is not None and not _MAY_ADD.isdisjoint(item.actions)
+
+
+def same_names(config: Config, tables: Iterable[Table]) -> dict[Table, OdfbuildError]:
     """The tables that are called as one before, and those that would lie where one before does."""
     first: dict[str, Table] = {}
     found: dict[Table, OdfbuildError] = {}
@@ -134,7 +168,7 @@ def _plan(
         refused = as_one(wrong, table.dataset) if wrong else None
     if refused is not None:
         return made(TableStep.REFUSE, refused.message, refusal=refused)
-    to_come = item is not None and not _MAY_ADD.isdisjoint(item.actions)
+    to_come = _may_add(item)
     if state is None:
         return made(TableStep.FOLLOW, "once its dataset has columns") if to_come else None
     if allowed:

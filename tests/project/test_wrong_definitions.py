@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from odfbuild.cli.main import run
 from tests.project.write_project import derived_yaml, listing, root_yaml, write_project
+from tests.records.chains import Chain, workspace
 from tests.report.golden import assert_golden
 
 _GOOD = root_yaml("cities")
@@ -26,6 +29,7 @@ WRONG = {
     "cycle": {"a.yaml": derived_yaml("one", "two"), "b.yaml": derived_yaml("two", "one")},
     "own-input": {"a.yaml": derived_yaml("one", "one")},
     "duplicate-name": {"a.yaml": _GOOD, "b.yaml": _GOOD},
+    "duplicate-but-for-case": {"a.yaml": root_yaml("Orders"), "b.yaml": root_yaml("orders")},
     "duplicate-key": {"a.yaml": _GOOD.replace("  kind: Root", "  kind: Root\n  kind: Root")},
     "wrong-type": {"cities.yaml": _GOOD.replace("header: true", "header: [1, 2]")},
     "yes-is-text": {"cities.yaml": _GOOD.replace("header: true", "header: yes")},
@@ -163,6 +167,15 @@ fetch:
         "c.yaml.j2": root_yaml("cities.{{ cty }}"),
     },
 }
+EVERYTHING = {
+    "a.yaml": _GOOD.replace("kind: Root", "kind: [Root"),
+    "b.yaml": root_yaml("towns"),
+    "c.yaml": derived_yaml("named", "towns", "SELECT event_time, idd FROM src LIMIT 1"),
+    "d.yaml": derived_yaml("unfounded", "nothing"),
+    "e.yaml": derived_yaml("behind", "cities", "SELECT event_time, unknown FROM src"),
+    "f.yaml.j2": "matrix: {n: [1]}\n---\n{{ n }}: [\n",
+    "g.test.yaml": "kind: UnitTests\nversion: 1\ncontent: {dataset: towns, tests: [\n",
+}
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
@@ -226,3 +239,38 @@ def test_settings_of_the_engine_that_are_refused_show_their_place_and_the_way_ou
     monkeypatch.setenv("NO_COLOR", "1")
     assert run(["plan"]) == 1
     assert_golden("errors/engine-settings.txt", capsys.readouterr().err)
+
+
+def test_all_that_is_wrong_is_told_at_once_and_counted_wherever_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path / "project", EVERYTHING)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(["validate"]) == 1
+    assert_golden("errors/everything-at-once.txt", capsys.readouterr().err)
+    assert run(["validate", "--json"]) == 1
+    validated = [each["code"] for each in json.loads(capsys.readouterr().out)["errors"]]
+    assert run(["lint"]) == 1
+    linted = capsys.readouterr()
+    both = linted.out + linted.err
+    assert sorted(re.findall(r"^error\[(E\d+)", both, re.MULTILINE)) == sorted(validated)
+    assert f"\n{len(validated)} errors, " in linted.out
+
+
+def test_columns_from_before_a_definition_was_edited_are_not_held_against_its_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = "SELECT event_time, id, worth FROM src"
+    files = {
+        "a.yaml": root_yaml("cities").replace("kind: Root", "kind: Rot"),
+        "b.yaml": derived_yaml("behind", "cities", query),
+    }
+    root = write_project(tmp_path / "project", files)
+    Chain(workspace(root), "cities", pa.field("id", pa.int64()))
+    monkeypatch.chdir(root)
+    assert run(["validate"]) == 1
+    assert "E0501" not in capsys.readouterr().err
+    (root / "datasets" / "a.yaml").unlink()  # now the chain says which columns there are
+    assert run(["validate"]) == 1
+    assert "E0501" in capsys.readouterr().err

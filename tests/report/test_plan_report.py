@@ -137,6 +137,12 @@ def test_a_cosmetic_change_is_told_and_changes_nothing():
     ]
 
 
+def test_a_plan_of_some_datasets_says_nothing_of_the_others():
+    assert render_plan(replace(pipeline().plan(), complete=False)).splitlines() == [
+        "No changes. The selected datasets are up to date.",
+    ]
+
+
 def test_of_thousands_of_datasets_only_some_are_listed():
     world = World()
     for number in range(1_000):

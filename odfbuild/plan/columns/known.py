@@ -28,16 +28,20 @@ from odfbuild.project.model import Definition
 class KnownColumns:
     """Columns of the datasets that are defined, or have chains; `projections` by alias.
 
-    Datasets are asked for by name or DID.
+    Datasets are asked for by name or DID. Nothing is known of `wrong` ones: their chains have the
+    columns from before somebody began to edit.
     """
 
     def __init__(
-        self, definitions: Iterable[Definition], projections: Mapping[str, Projection]
+        self,
+        definitions: Iterable[Definition],
+        projections: Mapping[str, Projection],
+        wrong: Iterable[str] = (),
     ) -> None:
         self._definitions = {each.folded: each for each in definitions}
         self._projections = projections
         self._aliases = {name.lower(): name for name in projections}
-        self._found: dict[str, Columns | None] = {}
+        self._found: dict[str, Columns | None] = dict.fromkeys(map(str.lower, wrong))
         self._by_id: dict[str, str] | None = None
 
     def names(self, dataset: str) -> tuple[str, ...] | None:

@@ -31,6 +31,10 @@ RULES = {
         Rule("L011", "no-description", "a dataset without description"),
         Rule("L012", "file-name", "a file that is not named after its dataset"),
         Rule("L020", "local-time", "a conversion from local time, which may be no time, or two"),
+        Rule("L021", "event-time-column", "an event time that the source does not declare"),
+        Rule("L022", "date-pattern", "minutes for months in the pattern of a date, or vice versa"),
+        Rule("L023", "unnamed-column", "a column of a result without a name"),
+        Rule("L024", "comma-join", "tables behind a comma, and no condition"),
     )
 }
 """All rules by name, in the order of their codes."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from odfbuild.errors import Location, ProjectError
 from odfbuild.project.limits import ALIASED_VALUES, DEPTH
+from odfbuild.project.yaml.broken import Stop, mistake_in
 from odfbuild.project.yaml.scalars import MAP, SCALARS, SEQ, STR, tag_of
 
 Path = tuple[str | int, ...]
@@ -74,24 +75,7 @@ def compose(text: str, file: str) -> list[Any]:
         mark = loader.peek_event().start_mark
         raise _too_deep(_place(text, file, mark.line + 1, mark.column + 1)) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else None
-        column = mark.column + 1 if mark else None
-        place = _place(text, file, line, column)
-        if _is_indent_with_tab((place.snippet or "")[:column]):
-            raise ProjectError(
-                "this is not YAML: tabs cannot indent it",
-                code="E0101",
-                location=place,
-                help="indent with spaces, in an editor that turns tabs into them",
-            ) from None
-        raise ProjectError(
-            f"this is not YAML: {error.problem or error.context}",
-            code="E0101",
-            location=place,
-            notes=(error.context,) if error.context and error.problem else (),
-            help="check indentation, quotes and brackets on this line and the one above",
-        ) from None
+        raise _broken(text, file, error) from None
     except yaml.YAMLError as error:
         raise ProjectError(
             f"this is not YAML: {error}", code="E0101", location=Location(file)
@@ -100,8 +84,31 @@ def compose(text: str, file: str) -> list[Any]:
         loader.dispose()
 
 
-def _is_indent_with_tab(beginning: str) -> bool:
-    return "\t" in beginning and not beginning.strip()
+def _broken(text: str, file: str, error: Any) -> ProjectError:
+    """The error for a text that a parser refused."""
+    mark, since = error.problem_mark or error.context_mark, error.context_mark
+    problem = str(error.problem or error.context)
+    if mark is None:
+        return ProjectError(f"this is not YAML: {problem}", code="E0101", location=Location(file))
+    stop = Stop(problem, (mark.line, mark.column), since and (since.line, since.column))
+    found = mistake_in(text, stop)
+    if found is not None:
+        return ProjectError(
+            f"this is not YAML: {found.message}",
+            code="E0101",
+            location=_place(text, file, found.line + 1, found.column + 1, found.length),
+            help=found.help,
+        )
+    # A parser that misses something at the end of a text has no line to show.
+    line = min(mark.line, len(text.splitlines()) - 1)
+    column = mark.column if line == mark.line else 0
+    return ProjectError(
+        f"this is not YAML: {problem}",
+        code="E0101",
+        location=_place(text, file, line + 1, column + 1),
+        notes=(error.context,) if error.context and error.problem else (),
+        help="check indentation, quotes and brackets on this line and the one above",
+    )
 
 
 def _too_deep(place: Location) -> ProjectError:

@@ -14,11 +14,12 @@ _YELLOW, _RED, _GREEN, _BOLD, _OFF = "\x1b[33;1m", "\x1b[31;1m", "\x1b[32m", "\x
 _WORDS = {"warn": ("warning", _YELLOW), "error": ("error", _RED)}
 
 
-def render_findings(findings: Sequence[Finding], *, color: bool = False) -> str:
-    """All findings as people read them, and how many there are."""
+def render_findings(findings: Sequence[Finding], others: int = 0, *, color: bool = False) -> str:
+    """All findings as people read them, and how many there are with `others`: errors told apart."""
     parts = [_render(each, color) for each in findings]
     errors = sum(each.level == "error" for each in findings)
-    parts.append(f"{count(errors, 'error')}, {count(len(findings) - errors, 'warning')}.\n")
+    warnings = len(findings) - errors
+    parts.append(f"{count(errors + others, 'error')}, {count(warnings, 'warning')}.\n")
     return "\n".join(parts)
 
 

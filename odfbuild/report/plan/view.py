@@ -42,6 +42,7 @@ from odfbuild.values import dataclass
 from odfbuild.wording import count
 
 _NO_CHANGES = "No changes. All datasets are up to date."
+_NONE_SELECTED = "No changes. The selected datasets are up to date."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,7 @@ class PlanView:
     promotes: str | None = None
     branch: str | None = None
     publishes: bool = False
+    complete: bool = True
 
     @property
     def nothing(self) -> str:
@@ -70,7 +72,7 @@ class PlanView:
         if self.branch is not None:
             return f"No changes in branch {self.branch}."
         if not self.waiting:
-            return _NO_CHANGES
+            return _NO_CHANGES if self.complete else _NONE_SELECTED
         waiting = count(self.waiting, "dataset")
         return f"No changes. {waiting} with results of an earlier query; all others are up to date."
 
@@ -115,6 +117,7 @@ def view(plan: Plan) -> PlanView:
         promotes=plan.promotes,
         branch=plan.branch.name if plan.branch else None,
         publishes=any(each.step in (*CERTAIN, TableStep.REFUSE) for each in plan.tables),
+        complete=plan.complete,
     )
 
 

@@ -8,14 +8,27 @@ from pathlib import Path
 import pytest
 import yaml
 
+from odfbuild.authoring.doubtful import doubtful_parts
+from odfbuild.project.definitions import definitions_in
 from odfbuild.project.settings.lint import RULES
+from odfbuild.project.source import Source
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
-from tests.project.write_project import derived_yaml
+from tests.project.write_project import derived_yaml, root_yaml
 from tests.report.golden import assert_golden
 
 EXAMPLE = Path(__file__).parents[3] / "example_project"
 
+ORDERS = (
+    root_yaml("orders", "ordered_at TIMESTAMP, day STRING, amount DECIMAL(9;2)", "x/*").replace(
+        ";", ","
+    )
+    + """    - kind: SetVocab
+      eventTimeColumn: order_at
+    - kind: SetInfo
+      description: Orders
+"""
+)
 FLAWED = {
     "root": """\
 kind: DatasetSnapshot
@@ -74,6 +87,13 @@ content:
         "sums",
         "root",
         "SELECT max(event_time) AS event_time, id, COUNT(*) AS n FROM src s GROUP BY id",
+    ),
+    "orders": ORDERS,
+    "doubtful": derived_yaml(
+        "doubtful",
+        "orders",
+        "SELECT a.ordered_at AS event_time, to_date(a.day, 'dd.mm.yyyy') AS d, a.amount * 2\n"
+        "FROM src AS a, src AS b",
     ),
     "local": derived_yaml(
         "local",
@@ -211,3 +231,33 @@ def test_what_the_engine_would_refuse_is_an_error_that_no_level_silences(
     assert "error[E0515]: the result has no column 'event_time'" in said.out
     assert "error[E0430]: `merge.primaryKey` names the column 'idd'" in said.out
     assert said.out.endswith("\n3 errors, 0 warnings.\n")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT event_time, a.id FROM src AS a, src AS b WHERE a.id = b.id",
+        "SELECT event_time, a.id FROM src AS a CROSS JOIN src AS b",
+        "SELECT event_time, explode(tags) FROM src",
+        "SELECT event_time, to_timestamp(t, 'yyyy-MM-dd HH:mm:ss') AS u, place.x FROM src",
+        "SELECT event_time, to_timestamp(t, 'h:mm a') AS u FROM src",
+        "SELECT event_time, count(*) OVER () AS n FROM src",
+    ],
+)
+def test_what_is_meant_as_it_is_written_is_not_doubted(query: str) -> None:
+    definition = definitions_in(Source("x.yaml", derived_yaml("x", "y", query)))[0]
+    assert [each.rule for each in doubtful_parts(definition)] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "rules"),
+    [
+        ("SELECT event_time, to_timestamp(t, 'HH:MM') AS u FROM src", ["date-pattern"]),
+        ("SELECT event_time, count(*) FROM src GROUP BY 1", ["unnamed-column"]),
+        ("SELECT event_time, a + 1 FROM src UNION ALL SELECT t, 1 FROM b", ["unnamed-column"]),
+        ("SELECT event_time FROM (SELECT * FROM src, other)", ["comma-join"]),
+    ],
+)
+def test_what_is_probably_meant_otherwise_is_doubted(query: str, rules: list[str]) -> None:
+    definition = definitions_in(Source("x.yaml", derived_yaml("x", "y", query)))[0]
+    assert [each.rule for each in doubtful_parts(definition)] == rules

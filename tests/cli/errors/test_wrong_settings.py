@@ -281,3 +281,55 @@ def test_a_plan_does_not_make_validate_believe_in_a_query_of_another_engine(
     for command in ("validate", "plan", "validate"):
         said = odfbuild(command)
         assert (said.code, "E0519" in said.out + said.err) == (1, True), command
+
+
+TABLES = """  tables:
+    - {match: [root], format: parquet, location: lake, partitionBy: [idd], sort: [id, system_time]}
+    - {match: [derived], format: parquet, location: lake, partitionBy: [share]}
+    - {match: [derived], format: parquet, location: lake, name: Root}
+    - {match: [derived], format: parquet, location: lake, name: fine, view: history, sort: [OFFSET]}
+"""
+
+
+def test_tables_that_cannot_be_are_refused_before_anything_runs(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    tiny.derive("derived", "SELECT event_time, id, CAST(value AS DOUBLE) AS share FROM source")
+    configured(tiny, TABLES)
+
+    def place(line: int, word: str) -> str:
+        text = (tiny.root / "odfbuild.yaml").read_text().splitlines()[line - 1]
+        return f"odfbuild.yaml:{line}:{text.index(word) + 1}"
+
+    told = (
+        ("E1304", "'root' has no column 'idd' for `partitionBy`", place(8, "idd")),
+        ("E1304", "'root' has no column 'system_time' for `sort`", place(8, "system_time")),
+        ("E1305", "the column 'share' of type", place(9, "share")),
+        ("E1312", "two tables are called 'Root'", place(10, "match")),
+    )
+    said = odfbuild("validate")
+    assert said.code == 1
+    assert said.err.count("error[") == len(told)
+    planned = odfbuild("plan")
+    assert planned.code == 1
+    for code, message, where in told:
+        assert f"error[{code}]: {message}" in said.err
+        assert f"--> {where}" in said.err
+        assert message[1:] in planned.out
+        assert where in planned.out
+    tables = odfbuild("plan", "--json").data["tables"]
+    refused = [each["name"] for each in tables if each["refusal"]]
+    assert sorted(refused) == ["Root", "derived", "root"]
+
+
+def test_tables_of_datasets_whose_columns_only_data_can_tell_are_left_to_apply(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    file = tiny.root / "datasets" / "root.yaml"
+    text = file.read_text()
+    start, end = text.index("        schema:"), text.index("      merge:")
+    file.write_text(text[:start] + text[end:])
+    (tiny.root / "datasets" / "derived.yaml").unlink()
+    configured(tiny, TABLES.splitlines()[0] + "\n" + TABLES.splitlines()[1] + "\n")
+    odfbuild.ok("validate")
+    odfbuild.ok("plan")
