@@ -76,7 +76,7 @@ class Arrival:
     stood. Records that do not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
     several records, `blank_event_times` about records with none in a column for it, `local_times`
-    about those that a zone has not or twice,
+    about those that a zone has not or twice, `line_breaks` about those in quoted values of CSV,
     `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
     """
 
@@ -93,6 +93,7 @@ class Arrival:
     blank_event_times: BlankEventTimes = "fail"
     local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
+    line_breaks: bool = False
     watermark: WatermarkRule = BY_RECORDS
 
 
@@ -196,6 +197,7 @@ def _arrival(
         if getattr(source.fetch, "event_time", None) is not None
         else settings.event_time_policy(transaction.alias),
         shapefile_encoding=settings.shapefile_encoding(transaction.alias),
+        line_breaks=settings.reads_line_breaks(transaction.alias),
         watermark=rule_of(config.watermarks, transaction.alias),
     )
 
@@ -295,6 +297,7 @@ def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTa
         blank_event_times=arrival.blank_event_times,
         local_times=arrival.local_times,
         shapefile_encoding=arrival.shapefile_encoding,
+        line_breaks=arrival.line_breaks,
     )
 
 

@@ -53,7 +53,8 @@ class IngestRequest:
     unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
     `duplicate_keys` about keys of a snapshot with several records, `blank_event_times` about
     records with none in a column for it, unless `event_time` is given, `local_times` about those
-    that a zone has not or twice, `shapefile_encoding` of shapefiles.
+    that a zone has not or twice, `shapefile_encoding` of shapefiles, `line_breaks` in quoted values
+    of CSV.
     """
 
     dataset: str
@@ -67,6 +68,7 @@ class IngestRequest:
     blank_event_times: BlankEventTimes = "fail"
     local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
+    line_breaks: bool = False
 
     def under(self, config: Config) -> IngestRequest:
         """The same with what a project says about data that comes."""
@@ -78,6 +80,7 @@ class IngestRequest:
             blank_event_times=config.ingest.event_time_policy(self.dataset),
             local_times=config.ingest.time_policy(self.dataset),
             shapefile_encoding=config.ingest.shapefile_encoding(self.dataset),
+            line_breaks=config.ingest.reads_line_breaks(self.dataset),
         )
 
 
@@ -162,6 +165,7 @@ def _append(
         local_times=request.local_times,
         blank_event_times="fill" if request.event_time else request.blank_event_times,
         shapefile_encoding=request.shapefile_encoding,
+        line_breaks=request.line_breaks,
         watermark=rule_of(config.watermarks if config else (), request.dataset),
     )
     found = stage_ingest(transaction, engine.get(), arrival, scratch)

@@ -205,6 +205,7 @@ class RunLog:
             "finished_at": str(Timestamp.now()),
             "plan_digest": digest,
             "branch": workspace.branch,
+            **({"promotes": plan.promotes} if plan.promotes else {}),
             "interrupted": outcome.interrupted,
             "exit_code": outcome.exit_code,
             "datasets": [_result(each, planned[each.name], workspace) for each in outcome.datasets],

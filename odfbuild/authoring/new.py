@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from odfbuild.authoring.new_derived import derived_wanted
 from odfbuild.authoring.new_request import NewDatasetRequest, as_name
 from odfbuild.authoring.new_root import root_wanted
-from odfbuild.authoring.scaffold import KINDS, derived_text, root_text
+from odfbuild.authoring.scaffold import KINDS, Root, derived_text, root_text
 from odfbuild.errors import GraphError, ProjectError
 from odfbuild.graph.build import build_graph
 from odfbuild.odf.identity import DatasetAlias
@@ -27,11 +27,15 @@ from odfbuild.wording import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A new file, relative to the root of the project, and the datasets that it defines."""
+    """A new file, relative to the root of the project, and the datasets that it defines.
+
+    `warnings` say what else is needed before its data can be read.
+    """
 
     file: str
     text: str
     names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
@@ -52,16 +56,29 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
             help="choose another name, or edit that file",
         )
     schema = schema_comment(config.root, path)
+    warnings: tuple[str, ...] = ()
     if wanted.kind in ("derivative", "matrix"):
         text = derived_text(derived_wanted(wanted, found), schema)
     else:
-        text = root_text(root_wanted(wanted, config), schema)
-    return NewFile(file, text, _checked(text, file, found))
+        root = root_wanted(wanted, config)
+        text, warnings = root_text(root, schema), _warnings(root, config)
+    return NewFile(file, text, _checked(text, file, found), warnings)
 
 
 def write(begun: NewFile, config: Config) -> None:
     """Put the file there, and the schema that it names."""
     write_definition(config.root, config.root / begun.file, begun.text)
+
+
+def _warnings(root: Root, config: Config) -> tuple[str, ...]:
+    """What data needs that a definition cannot say."""
+    has_breaks = root.sample is not None and root.sample.line_breaks
+    if not has_breaks or config.ingest.reads_line_breaks(root.name):
+        return ()
+    return (
+        f"quoted values of {root.sampled} have line breaks, which are refused unless odfbuild.yaml "
+        f"says `ingest: {{quotedLineBreaks: {{{root.name}: read}}}}`",
+    )
 
 
 def _checked(text: str, file: str, found: Definitions) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from odfbuild.authoring.new_request import NewDatasetRequest, check_column, miss
 from odfbuild.authoring.scaffold import Root
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.fetch.files_glob import matching_files
+from odfbuild.ingest.guess import InferredFormat
 from odfbuild.ingest.sample import FORMATS, Form, form_of, look_at
 from odfbuild.project.model import Config
 from odfbuild.wording import did_you_mean
@@ -143,9 +144,12 @@ def _completed(
     columns = [column.name for column in sample.guess.columns] if sample else []
     for name in wanted.key if columns else ():
         check_column(name, columns, "--key")
-    proposed = wanted.key or (sample.guess.key if sample else ())
-    # Files bring what is new; an address gives all there is, and again when it changes.
-    usual = "snapshot" if kind in ("url", "s3") else "ledger" if proposed else "append"
+    found = sample.guess if sample else InferredFormat((), 0)
+    proposed = wanted.key or found.key or found.state_key
+    # Files bring what is new, unless each has all there is; an address gives all there is, and
+    # again when it changes.
+    is_state = kind in ("url", "s3") or (found.state_key and not wanted.key)
+    usual = "snapshot" if is_state else "ledger" if proposed else "append"
     merge = wanted.merge or usual
     if merge != "append" and not proposed:
         raise missing(

@@ -104,7 +104,7 @@ def root_text(root: Root, schema: str) -> str:
     """The YAML of a root; `schema` is its first line, which says where its JSON Schema is."""
     guess = root.sample.guess if root.sample else None
     columns = guess.columns if guess else ()
-    key = root.key or (guess.key if guess else ())
+    key = root.key or (guess.key or guess.state_key if guess else ())
     event_time = guess.event_time if guess else None
     return _render(
         root.kind if root.kind != "s3" else "url",
@@ -146,6 +146,10 @@ def _merge_because(root: Root, key: Sequence[str]) -> list[str]:
     }[root.merge]
     if root.key:
         return [what]
+    guess = root.sample.guess if root.sample else None
+    if guess is not None and not guess.key:
+        why = "it is unique in each file, and most records are in the next file again"
+        return [what, *wrap(f"Check this key: in {_looked_at(root)} {why}.", _WIDTH)]
     return [what, *wrap(f"Check this key: it is unique in {_looked_at(root)}.", _WIDTH)]
 
 

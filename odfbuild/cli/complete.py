@@ -85,6 +85,20 @@ def branches(context: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
+def consents(*kinds: str) -> Callable[[typer.Context, str], list[str]]:
+    """What `--allow` takes: one of `kinds`, then the name of a dataset."""
+
+    def proposed(context: typer.Context, incomplete: str) -> list[str]:
+        kind, colon, name = incomplete.partition(":")
+        if not colon:
+            return [f"{each}:" for each in kinds if each.startswith(kind)]
+        # Tables have names of their own.
+        known = _names(context) if kind in kinds and kind != "rewrite" else []
+        return [f"{kind}:{each}" for each in known if each.startswith(name)]
+
+    return proposed
+
+
 def new_kinds(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Kinds of datasets that can be begun."""
     from odfbuild.authoring.scaffold import KINDS

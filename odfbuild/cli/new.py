@@ -110,8 +110,17 @@ def new(
     if not dry_run:
         write(begun, found.project.config)
     if as_json:
-        state.console.data({"file": begun.file, "names": begun.names, "text": begun.text})
+        state.console.data(
+            {
+                "file": begun.file,
+                "names": begun.names,
+                "text": begun.text,
+                "warnings": begun.warnings,
+            }
+        )
         return 0
+    for each in begun.warnings:
+        state.console.note(f"warning: {each}")
     if dry_run:
         state.console.document(begun.text)
         return 0

@@ -126,6 +126,7 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="rebuild|correct|delete|rewrite:NAME",
+        autocompletion=complete.consents("rebuild", "correct", "delete", "rewrite"),
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
         "existing records, delete this orphaned chain, or replace this table that somebody else "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_CHANGES
 from odfbuild.cli.option_groups import Together
@@ -46,6 +47,7 @@ def promote(
         typer.Option(
             "--allow",
             metavar="rebuild:NAME",
+            autocompletion=complete.consents("rebuild"),
             envvar="ODFBUILD_ALLOW",
             help="Replace the history of this dataset by the one that was rebuilt in the branch; "
             "rebuild:NAME+ includes all downstream datasets.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,13 +28,13 @@ from odfbuild.wording import did_you_mean
 if TYPE_CHECKING:
     from odfbuild.engine.lazy import LazyEngine
 
-Columns = Mapping[str, Sequence[str]]
-"""Names of columns by name of dataset."""
+Columns = Mapping[str, Mapping[str, str]]
+"""Columns by name of dataset: their types, in the words of Arrow, by name."""
 
 HELP = """\
 A question ends with a semicolon: SELECT * FROM name LIMIT 10;
 .datasets        names of all datasets
-.columns NAME    columns of a dataset
+.columns NAME    columns of a dataset and their types
 .help            this text
 .quit            the end, as Ctrl-D"""
 _COMMANDS = (".datasets", ".columns", ".help", ".quit")
@@ -65,7 +65,7 @@ def converse(state: Context, *, history: bool, as_of: str | None, engine: Answer
     from odfbuild.engine.lazy import LazyEngine
 
     by = engine_of(state, engine)
-    columns = _columns(state)
+    columns = _columns(state, history)
     spark = LazyEngine(state.start_engine)
     failed = False
     try:
@@ -139,17 +139,22 @@ def _command(text: str, columns: Columns) -> str:
             code="E0580",
             help=did_you_mean(asked, list(columns), "`.datasets` lists the datasets"),
         )
-    return "\n".join(columns[name])
+    width = max(map(len, columns[name]), default=0)
+    return "\n".join(f"{column:<{width}}  {kind}" for column, kind in columns[name].items())
 
 
-def _columns(state: Context) -> Columns:
+def _columns(state: Context, history: bool) -> Columns:
+    """What questions can use; the system columns are there in the history only."""
+    from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.schema.arrow_form import read_schema
 
-    states = state.workspace().readable()
-    return {
-        name: [field.name for field in read_schema(each.schema)] if each.schema else []
-        for name, each in states.items()
-    }
+    found: dict[str, dict[str, str]] = {}
+    for name, each in state.workspace().readable().items():
+        vocab = vocabulary_of(each.vocab)
+        hidden = () if history else (vocab.offset, vocab.operation_type, vocab.system_time)
+        fields = read_schema(each.schema) if each.schema else ()
+        found[name] = {f.name: str(f.type) for f in fields if f.name not in hidden}
+    return found
 
 
 def _questions(state: Context, columns: Columns) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
 from odfbuild.cli.git import note_heads
@@ -22,6 +23,7 @@ AllowResetOption = Annotated[
     typer.Option(
         "--allow",
         metavar="reset:NAME",
+        autocompletion=complete.consents("reset"),
         help="Replace the history of this dataset where the two histories differ.",
     ),
 ]
@@ -30,6 +32,7 @@ AllowOfPullOption = Annotated[
     typer.Option(
         "--allow",
         metavar="reset:NAME|unsigned:NAME",
+        autocompletion=complete.consents("reset", "unsigned"),
         help="Replace the history of this dataset where the two histories differ (reset), or take "
         "a head that nobody signed though the owner signed before (unsigned).",
     ),

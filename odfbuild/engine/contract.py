@@ -224,7 +224,8 @@ class IngestTask:
     URL, with the path inside an archive). `history` is what was committed so far and
     `history_schema` its schema (`None`: nothing committed yet). Records without event time get
     `event_time`, unless `blank_event_times` refuses those that a column leaves blank. A record that
-    does not fit the schema is an error, or with `skip_bad_records` left out and counted. Where
+    does not fit the schema is an error, or with `skip_bad_records` left out and counted. With
+    `line_breaks`, quoted values of CSV may hold some; otherwise a record is a line. Where
     files are read together, `event_times` are those of all of them; if they are `apart`, each one
     enters a dataset of its own.
     """
@@ -246,6 +247,7 @@ class IngestTask:
     blank_event_times: BlankEventTimes = "fail"
     local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
+    line_breaks: bool = False
     event_times: tuple[Timestamp, ...] = ()
     apart: bool = False
 
@@ -256,8 +258,8 @@ class IngestTask:
     def _kind(self) -> tuple[object, ...]:
         source = (self.read, self.preprocess, self.merge, self.vocab, self.shapefile_encoding)
         policies = (self.skip_bad_records, self.on_schema_change, self.duplicate_keys)
-        times = (self.blank_event_times, self.local_times)
-        return (*source, self.history_schema, *policies, *times)
+        values = (self.blank_event_times, self.local_times, self.line_breaks)
+        return (*source, self.history_schema, *policies, *values)
 
     @property
     def another_way(self) -> str:

@@ -1,7 +1,7 @@
 """Count the records of a file without parsing them.
 
 CSV and NDJSON: lines that are not blank, without the header. Lines of CSV may also end with a
-carriage return alone. Parquet: what its footer says.
+carriage return alone, and go on within quotes. Parquet: what its footer says.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ _BLANK = re.compile(rb"\n[ \t\r\v\f]*\n")
 _LINE = "a\r\n"
 
 
-def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int | None:
+def count_records(
+    steps: Sequence[PrepStep], read: ReadStep, path: str, line_breaks: bool = False
+) -> int | None:
     """Records of `path` behind `steps`; `None` where counting is not cheap.
+
+    With `line_breaks`, quoted values of CSV may hold some.
 
     Raises `OSError`, `EOFError` or `IngestError` for files that cannot be read.
     """
@@ -41,7 +45,10 @@ def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int |
         return None
     any_end = isinstance(read, ReadStepCsv)
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # pathlib costs a third of the time
-        if not steps:
+        if line_breaks and isinstance(read, ReadStepCsv):
+            chunks = _unpack(steps, file, path) if steps else _chunks(file)
+            lines = None if chunks is None else _records(chunks, read)
+        elif not steps:
             first = file.read(_CHUNK)
             # A short read is the whole file, and most files are short.
             lines = (
@@ -51,12 +58,20 @@ def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int |
             )
         else:
             chunks = _unpack(steps, file, path)
-            counted = None if chunks is None else _lines(chunks, any_end)
-            if counted is None:
-                return None
-            lines = counted
+            lines = None if chunks is None else _lines(chunks, any_end)
     header = isinstance(read, ReadStepCsv) and bool(read.header) and lines
     return lines - 1 if lines is not None and header else lines
+
+
+def _records(chunks: Iterable[bytes], read: ReadStepCsv) -> int | None:
+    """Records of CSV, in which quoted values may hold line breaks; `None`: nobody can tell."""
+    from odfbuild.engine.csv_records import NotRecordsError, Quoting, folded
+
+    signs = Quoting.of(read)
+    try:
+        return _lines(chunks if signs is None else folded(chunks, signs), True)
+    except NotRecordsError:
+        return None
 
 
 def _has_plain_line_ends(encoding: str) -> bool:

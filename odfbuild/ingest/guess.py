@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain, pairwise
 from typing import Any
 
 from odfbuild.odf.schema.ddl import quoted_name
 
 Record = Mapping[str, Any]
+Key = tuple[str, ...]
 
 _NULL_WORDS = ("NA", "N/A", "NULL", "null", "\\N", "None")
 """What stands for a missing value in CSV files, besides nothing."""
@@ -31,6 +33,18 @@ _TIME = re.compile(
 _KEY_NAME = re.compile(
     r"(?:.*[_\W])?(?:id|key|code|uuid|guid|number|no|nr)\.?|.*[a-z](?:Id|ID)", re.IGNORECASE
 )
+_MONEY = re.compile(
+    r"amounts?|amt|balance|bill|brutto|budget|charges?|chf|costs?|credit|debit|dollars?|earnings"
+    r"|eur|euros?|expenses?|fares?|fees?|gbp|gross|income|net|netto|paid|payments?|prices?|profit"
+    r"|revenues?|salary|sales|subtotal|tax(?:es)?|total|turnover|usd|vat|wages?"
+)
+"""Words in names of columns that hold money."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_DECIMAL = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")
+_MOST_DECIMALS = 6
+"""Of numbers that people write down; more come from a computation with floating point."""
+_DIGITS = 18
+_ROOM = 4
 _TIMES = ("TIMESTAMP", "DATE")
 _MOST_COLUMNS_OF_A_PAIR = 12
 
@@ -53,13 +67,15 @@ class InferredFormat:
     """What `records` records look like.
 
     `key` are columns that tell all of them apart (empty: none that look like a key do), `null` the
-    word that stands for missing values in text.
+    word that stands for missing values in text. `state_key` tells apart the records of each file,
+    if `key` is empty and the files have the same ones again: each file is the whole state.
     """
 
     columns: tuple[Column, ...]
     records: int
     key: tuple[str, ...] = ()
     null: str | None = None
+    state_key: tuple[str, ...] = ()
 
     @property
     def event_time(self) -> str | None:
@@ -78,16 +94,22 @@ def event_time_of(columns: Sequence[Column]) -> str | None:
     return None
 
 
-def guess(records: Sequence[Record], *, is_text: bool) -> InferredFormat:
-    """What records look like; `is_text`: numbers are text, too, as in CSV."""
+def guess(files: Sequence[Sequence[Record]], *, is_text: bool) -> InferredFormat:
+    """What records of `files` look like; `is_text`: numbers are text, too, as in CSV."""
+    records = list(chain.from_iterable(files))
     null = _null_word(records) if is_text else None
     columns = _columns(records, null, _of_text if is_text else _of_words)
-    return InferredFormat(tuple(columns), len(records), _key(columns, records, null), null)
+    return guess_key(columns, files, null)
 
 
-def guess_key(columns: Sequence[Column], records: Sequence[Record]) -> InferredFormat:
-    """As `guess`, for a file that says itself which columns it has."""
-    return InferredFormat(tuple(columns), len(records), _key(columns, records, None))
+def guess_key(
+    columns: Sequence[Column], files: Sequence[Sequence[Record]], null: str | None = None
+) -> InferredFormat:
+    """As `guess`, of files that say themselves which columns they have."""
+    records = list(chain.from_iterable(files))
+    key = _key(columns, records, null)
+    state_key = () if key else _state_key(columns, files, null)
+    return InferredFormat(tuple(columns), len(records), key, null, state_key)
 
 
 def _null_word(records: Sequence[Record]) -> str | None:
@@ -106,12 +128,35 @@ def _null_word(records: Sequence[Record]) -> str | None:
     return best
 
 
+def _money(name: str, values: Sequence[Any]) -> str:
+    """The type of a column of numbers: DECIMAL for money, of which sums have to be exact.
+
+    Text with the same two to four decimals everywhere is money, too, whatever it is called.
+    """
+    texts = [value if isinstance(value, str) else repr(value) for value in values]
+    whole = [part for part in map(_DECIMAL.fullmatch, texts) if part is not None]
+    decimals = {len(part[2] or "") for part in whole}
+    scale = max(decimals, default=0)
+    is_even = len(decimals) == 1 and 2 <= scale <= 4 and isinstance(values[0], str)
+    is_named = any(_MONEY.fullmatch(word.lower()) for word in _WORD.findall(name))
+    if len(whole) < len(texts) or scale > _MOST_DECIMALS or not (is_even or is_named):
+        return "DOUBLE"
+    scale = max(2, scale)
+    digits = max(len(part[1]) for part in whole) + _ROOM + scale
+    return f"DECIMAL({max(_DIGITS, digits)}, {scale})" if digits <= 38 else "DOUBLE"
+
+
 _Strings = Callable[[str], tuple[str, ...]]
 
 
 def _columns(records: Sequence[Record], null: str | None, strings: _Strings) -> list[Column]:
     names = dict.fromkeys(name for record in records for name in record)
-    return [Column(name, _type([*_values(records, name, null)], strings)) for name in names]
+    values = {name: [*_values(records, name, null)] for name in names}
+    kinds = {name: _type(values[name], strings) for name in names}
+    return [
+        Column(name, _money(name, values[name]) if kind == "DOUBLE" else kind)
+        for name, kind in kinds.items()
+    ]
 
 
 def _values(records: Iterable[Record], name: str, null: str | None) -> Iterator[Any]:
@@ -182,16 +227,52 @@ def _key(columns: Sequence[Column], records: Sequence[Record], null: str | None)
     """The first of the likely keys that tells all records apart."""
     if len(records) < 2:
         return ()
-    full = [
+    for names in _candidates(_full(columns, records, null), records):
+        if len({_key_of(record, names) for record in records}) == len(records):
+            return names
+    return ()
+
+
+def _state_key(
+    columns: Sequence[Column], files: Sequence[Sequence[Record]], null: str | None
+) -> tuple[str, ...]:
+    """The first of the likely keys by which each file is the whole state, at a time of its own.
+
+    Each file has a key once, most keys are in the next file again, and most of their records have
+    not changed: figures of a month that are all new in the next one are no state.
+    """
+    if len(files) < 2 or min(map(len, files)) < 2:
+        return ()
+    records = list(chain.from_iterable(files))
+    for names in _candidates(_full(columns, records, null), records):
+        states = [{_key_of(record, names): record for record in each} for each in files]
+        if all(len(one) == len(each) for one, each in zip(states, files, strict=True)) and all(
+            _is_next(one, other) for one, other in pairwise(states)
+        ):
+            return names
+    return ()
+
+
+def _is_next(one: Mapping[Key, Record], other: Mapping[Key, Record]) -> bool:
+    again = one.keys() & other.keys()
+    same = sum(one[key] == other[key] for key in again)
+    return 2 * len(again) > min(len(one), len(other)) and 2 * same >= len(again)
+
+
+def _full(
+    columns: Sequence[Column], records: Sequence[Record], null: str | None
+) -> Sequence[Column]:
+    """Columns that may be part of a key, by their types and because none of them is blank."""
+    return [
         column
         for column in columns
         if column.type in ("BIGINT", "INT", "STRING", *_TIMES)
         and sum(1 for _ in _values(records, column.name, null)) == len(records)
     ]
-    for names in _candidates(full, records):
-        if len({tuple(str(record[name]) for name in names) for record in records}) == len(records):
-            return names
-    return ()
+
+
+def _key_of(record: Record, names: Sequence[str]) -> Key:
+    return tuple(str(record[name]) for name in names)
 
 
 def _candidates(columns: Sequence[Column], records: Sequence[Record]) -> Iterator[tuple[str, ...]]:

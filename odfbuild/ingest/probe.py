@@ -7,7 +7,7 @@ Called for every root of a project on every plan, so the path of one small file 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from odfbuild.errors import IngestError
@@ -25,10 +25,15 @@ from odfbuild.ingest.fetch.result import LAST_MODIFIED
 from odfbuild.odf.model import (
     FetchStepFilesGlob,
     FetchStepUrl,
+    PrepStep,
+    ReadStep,
     SetPollingSource,
     SourceState,
 )
 from odfbuild.store.remote import scheme_of
+
+Count = Callable[[Sequence[PrepStep], ReadStep, str], int | None]
+"""As `count_records`."""
 
 COUNTED_BYTES = 64 << 20
 """Above this many bytes on disk records are not counted."""
@@ -56,11 +61,12 @@ def probe(
     listed: list[str] | None = None,
     content: Callable[[str], str] = content_of,
     may_open: Callable[[str], bool] = lambda _: True,
+    count: Count = count_records,
 ) -> SourceFacts:
     """Compare a source with the state that the chain recorded.
 
     `listed` is its listing, if that is known already; `content` tells what a file holds, `may_open`
-    which one may be looked into.
+    which one may be looked into, `count` how many records one has.
     Raises `IngestError` when the source itself is wrong, such as two files with one base name.
     """
     step = source.fetch
@@ -69,9 +75,9 @@ def probe(
             "unknown", message="the object store is checked for new objects at apply"
         )
     if isinstance(step, FetchStepFilesGlob):
-        return _probe_glob(source, step, state, str(root), listed, may_open)
+        return _probe_glob(source, step, state, str(root), listed, may_open, count)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
-        return _probe_file(source, step.url, state, root, content, may_open)
+        return _probe_file(source, step.url, state, root, content, may_open, count)
     return SourceFacts("unknown", message=f"{_ASKED_AT_APPLY[step.KIND]} at apply")
 
 
@@ -82,6 +88,7 @@ def _probe_glob(
     root: str,
     matching: list[str] | None,
     may_open: Callable[[str], bool],
+    count: Count,
 ) -> SourceFacts:
     if matching is None:
         matching = matching_files(step.path, root)
@@ -95,7 +102,7 @@ def _probe_glob(
     names = tuple(display_name(path, root) for path in new)
     more = f" and {len(new) - 1} more" if len(new) > 1 else ""
     message = f"{names[0]}{more} {'is' if len(new) == 1 else 'are'} new"
-    return _news(source, new, names, message, may_open)
+    return _news(source, new, names, message, may_open, count)
 
 
 def probe_late(
@@ -105,6 +112,7 @@ def probe_late(
     root: Path,
     listed: list[str],
     may_open: Callable[[str], bool],
+    count: Count = count_records,
 ) -> SourceFacts:
     """What is to be read of a source of files if those that came `late` are read first."""
     step = source.fetch
@@ -113,7 +121,7 @@ def probe_late(
     names = tuple(display_name(path, str(root)) for path in paths)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     came = "came late" if len(paths) == len(late) else f"are new, {len(late)} of them late"
-    return _news(source, paths, names, f"{names[0]}{more} {came}", may_open)
+    return _news(source, paths, names, f"{names[0]}{more} {came}", may_open, count)
 
 
 def _probe_file(
@@ -123,6 +131,7 @@ def _probe_file(
     root: Path,
     content: Callable[[str], str],
     may_open: Callable[[str], bool],
+    count: Count,
 ) -> SourceFacts:
     from odfbuild.ingest.fetch.local_paths import local_path
 
@@ -133,12 +142,12 @@ def _probe_file(
     except (FileNotFoundError, NotADirectoryError):
         return SourceFacts("missing", message=f"there is no file {name}")
     if state is None:
-        return _news(source, [path], (name,), f"{name} is new", may_open)
+        return _news(source, [path], (name,), f"{name} is new", may_open, count)
     if state.kind == LAST_MODIFIED:  # as an earlier release or another tool recorded it
         if state.value == str(moment):
             return SourceFacts("unchanged", message=f"{name} was not modified since {moment}")
         message = f"{name} was modified at {moment}; from now on its content is compared"
-        return _news(source, [path], (name,), message, may_open)
+        return _news(source, [path], (name,), message, may_open, count)
     if not may_open(path):
         why = "it lies outside of the project, and ODFBUILD_FOLDERS does not name its folder"
         return SourceFacts("unknown", message=f"{name} is compared at apply: {why}")
@@ -147,7 +156,7 @@ def _probe_file(
             return SourceFacts("unchanged", message=f"the content of {name} has not changed")
     except OSError:
         pass  # what cannot be read is reported when it is ingested
-    return _news(source, [path], (name,), f"the content of {name} changed", may_open)
+    return _news(source, [path], (name,), f"the content of {name} changed", may_open, count)
 
 
 def _news(
@@ -156,6 +165,7 @@ def _news(
     names: tuple[str, ...],
     message: str,
     may_open: Callable[[str], bool],
+    count: Count,
 ) -> SourceFacts:
     size = 0
     for path in paths:
@@ -163,16 +173,16 @@ def _news(
     records: int | None = None
     if size <= COUNTED_BYTES and all(map(may_open, paths)):
         try:
-            records = _count_all(source, paths)
+            records = _count_all(source, paths, count)
         except (OSError, EOFError, IngestError):
             records = None  # what cannot be read is reported when it is ingested
     return SourceFacts("news", names, records, True, size, message)
 
 
-def _count_all(source: SetPollingSource, paths: list[str]) -> int | None:
+def _count_all(source: SetPollingSource, paths: list[str], count: Count) -> int | None:
     total = 0
     for path in paths:
-        records = count_records(source.prepare or (), source.read, path)
+        records = count(source.prepare or (), source.read, path)
         if records is None:
             return None
         total += records

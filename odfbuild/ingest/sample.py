@@ -16,13 +16,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 from odfbuild.errors import IngestError, Location
 from odfbuild.ingest.guess import Column, InferredFormat, guess, guess_key
 
 RECORDS = 10_000
-"""How many records are looked at, of all files together."""
+"""How many records are looked at, of all files together, of each the same share."""
+_FEWEST = 100
 
 _FORMATS = {
     ".csv": "Csv",
@@ -35,6 +36,7 @@ _FORMATS = {
 }
 _PACKED = {".gz": "Gzip", ".zip": "Zip"}
 _SEPARATORS = ",;\t|"
+_T = TypeVar("_T")
 
 FORMATS = tuple(sorted(each[1:] for each in _FORMATS))
 """What a format may be called."""
@@ -51,11 +53,15 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the files look like; `header`: the first line of CSV names the columns."""
+    """What the files look like.
+
+    `header`: the first line of CSV names the columns, `line_breaks`: its quoted values hold some.
+    """
 
     form: Form
     guess: InferredFormat
     header: bool = True
+    line_breaks: bool = False
 
 
 def form_of(name: str, called: str | None = None) -> Form | None:
@@ -78,8 +84,15 @@ def look_at(files: Sequence[Path], form: Form) -> Sample:
             return Sample(form, _parquet(files[0]))
         case "GeoJson":
             return Sample(form, InferredFormat((), 0))
-    records = itertools.chain.from_iterable(_json_records(file, form) for file in files)
-    return Sample(form, guess(list(itertools.islice(records, RECORDS)), is_text=False))
+    return Sample(
+        form, guess(_shares([_json_records(each, form) for each in files]), is_text=False)
+    )
+
+
+def _shares(files: Sequence[Iterator[_T]]) -> list[list[_T]]:
+    """The first records of each file, so that one long file does not hide the others."""
+    share = max(_FEWEST, RECORDS // len(files))
+    return [list(itertools.islice(each, share)) for each in files[: RECORDS // share]]
 
 
 def _csv(files: Sequence[Path], form: Form) -> Sample:
@@ -90,18 +103,30 @@ def _csv(files: Sequence[Path], form: Form) -> Sample:
     separator = form.separator
     if separator == "," and "," not in first:
         separator = max(_SEPARATORS, key=first.count)
-    cells = next(csv.reader([first], delimiter=separator))
+    cells = next(_rows(files[0], form, separator))
     # A number in the first line is data: nobody calls a column 17.
     header = not any(_is_number(cell) for cell in cells)
-    names = [cell.strip() for cell in cells] if header else [f"c{n + 1}" for n in range(len(cells))]
+    names = [" ".join(cell.split()) for cell in cells]
+    names = names if header else [f"c{n + 1}" for n in range(len(cells))]
     if reason := _bad_header(names):
         raise _not_understood(files[0], reason, 1, first.rstrip("\r\n"))
-    rows = itertools.chain.from_iterable(_rows(file, form, separator, header) for file in files)
-    records = [
-        dict(zip(names, row, strict=False)) for row in itertools.islice(rows, RECORDS) if row
-    ]
-    found = guess(records, is_text=True) if records else InferredFormat(_text_columns(names), 0)
-    return Sample(Form("Csv", separator, form.packed), found, header)
+    rows = [itertools.islice(_rows(each, form, separator), int(header), None) for each in files]
+    parts = _shares(rows)
+    records = [[dict(zip(names, row, strict=False)) for row in part if row] for part in parts]
+    breaks = _have_breaks([cells]) or any(map(_have_breaks, parts))
+    if breaks:
+        for each in files[: len(parts)]:
+            # A quote that nobody closes looks the same; what is wrong with it, the reader says.
+            for _ in itertools.islice(_rows(each, form, separator, strict=True), RECORDS):
+                pass
+    found = guess(records, is_text=True)
+    if not found.records:
+        found = InferredFormat(_text_columns(names), 0)
+    return Sample(Form("Csv", separator, form.packed), found, header, breaks)
+
+
+def _have_breaks(rows: Sequence[Sequence[str]]) -> bool:
+    return any("\n" in cell or "\r" in cell for row in rows for cell in row)
 
 
 def _bad_header(names: Sequence[str]) -> str | None:
@@ -116,10 +141,9 @@ def _bad_header(names: Sequence[str]) -> str | None:
     return None
 
 
-def _rows(file: Path, form: Form, separator: str, header: bool) -> Iterator[list[str]]:
+def _rows(file: Path, form: Form, separator: str, strict: bool = False) -> Iterator[list[str]]:
     with _text(file, form) as text:
-        reader = csv.reader(text, delimiter=separator)
-        yield from itertools.islice(reader, int(header), None)
+        yield from csv.reader(text, delimiter=separator, strict=strict)
 
 
 def _text_columns(names: Sequence[str]) -> tuple[Column, ...]:
@@ -172,7 +196,7 @@ def _parquet(file: Path) -> InferredFormat:
     # One type without a form in DDL, and the file decides on all of them.
     if None in columns:
         return InferredFormat((), batch.num_rows if batch else 0)
-    return guess_key([each for each in columns if each], batch.to_pylist() if batch else [])
+    return guess_key([each for each in columns if each], [batch.to_pylist() if batch else []])
 
 
 def _column(field: Any) -> Column | None:

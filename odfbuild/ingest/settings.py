@@ -73,6 +73,11 @@ class IngestSettings:
         f"archive says{_LAST}",
         key="shapefileEncoding",
     )
+    quoted_line_breaks: Mapping[str, Literal["fail", "read"]] = setting(
+        {},
+        "By pattern of dataset names, what becomes of line breaks in quoted values of CSV, which "
+        f"`read` keeps as they are (RFC 4180){_LAST}; default: fail",
+    )
     target_records: Count = setting(
         10_000,
         "Records that a container or a broker is asked for at once",
@@ -146,6 +151,10 @@ class IngestSettings:
     def event_time_policy(self, dataset: str) -> BlankEventTimes:
         """What becomes of records of a dataset whose event time is blank."""
         return "fill" if _last_match(self.blank_event_times, dataset) == "fill" else "fail"
+
+    def reads_line_breaks(self, dataset: str) -> bool:
+        """Whether quoted values of CSV files of a dataset may hold line breaks."""
+        return _last_match(self.quoted_line_breaks, dataset) == "read"
 
     def shapefile_encoding(self, dataset: str) -> str | None:
         """What the attributes of shapefiles of a dataset are in; `None`: as the archive says."""

@@ -32,6 +32,7 @@ from odfbuild.store.workspace import Workspace
 from odfbuild.survey.approved import Approved
 from odfbuild.survey.moving_heads import unfinished
 from odfbuild.survey.protection import check_unprotected
+from odfbuild.survey.runs import past_runs
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -46,11 +47,15 @@ def survey_promotion(
 ) -> tuple[Approved, Subset | None]:
     """The plan of a promotion, and what a selection takes of it.
 
-    `BranchError` E1102 when there is no such branch.
+    `BranchError` E1102 when there is no such branch, also because it was promoted before: a name
+    that is misspelt must not look like success.
     """
     config = config.on_head
     ours, main = in_branch(config, BranchName.parse(branch)), workspace_of(config)
-    ours.check_branch()
+    try:
+        ours.check_branch()
+    except BranchError as error:
+        raise _if_promoted(error, config, branch) from None
     refs = ours.branches()[branch]
     states = ours.projections(refs)
     found = _Facts(refs, states, ours, main)
@@ -72,6 +77,16 @@ def survey_promotion(
         plan = with_tables(plan, config, main, main.projections())
     project_ = Project(config=config, definitions=())
     return Approved(plan=plan, project=project_, workspace=main), part
+
+
+def _if_promoted(error: BranchError, config: Config, branch: str) -> OdfbuildError:
+    """`error`, that there is no such branch, with when it was promoted, if a run log tells."""
+    done = [run for run in past_runs(config.cache) if run.promotes == branch and not run.exit_code]
+    if not done:
+        return error
+    return error.noted(
+        f"it was promoted at {done[-1].finished} (run {done[-1].id}): the heads have what it had"
+    ).changed(help="nothing is left to do; a job that is run again can skip this step")
 
 
 def check_finished(workspace: Workspace, branch: str | None = None) -> None:

@@ -30,7 +30,7 @@ def run_folders(cache: Path) -> list[Path]:
 class PastRun:
     """The results of a run that ended; `datasets` is what became of each, by name.
 
-    `branch` is the one that it ran in.
+    `branch` is the one that it ran in, `promotes` the one that it promoted.
     """
 
     id: str
@@ -39,6 +39,7 @@ class PastRun:
     started: str
     finished: str
     branch: str | None = None
+    promotes: str | None = None
 
 
 def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
@@ -62,6 +63,7 @@ def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
                     started=data["started_at"],
                     finished=data["finished_at"],
                     branch=data.get("branch"),
+                    promotes=data.get("promotes"),
                 )
             )
         except (OSError, ValueError, KeyError, TypeError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.ingest.content import KnownContents
+from odfbuild.ingest.count import count_records
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import display_name, last_name
 from odfbuild.ingest.probe import listing, probe, probe_late
@@ -75,17 +77,18 @@ def probe_all(
             is_known = chain is not None and key_of(chain.dataset_id) in known
             seen = look(source, root, listed, closely=is_known)
             state = polling_state(chain)
-            facts[name] = probe(
-                source, state, project.config.root, listed, contents.of, boundary.may_open
+            count = partial(
+                count_records, line_breaks=project.config.ingest.reads_line_breaks(name)
             )
+            root_path, may_open = project.config.root, boundary.may_open
+            facts[name] = probe(source, state, root_path, listed, contents.of, may_open, count)
             if project.config.ingest.skips_bad_records(name):
                 facts[name] = replace(facts[name], exact=False)
             found, late = _Behind.of(project, chain, facts[name], listed, is_known).told(
                 workspace, definition, source
             )
             if late:
-                root_path = project.config.root
-                facts[name] = probe_late(source, late, state, root_path, listed, boundary.may_open)
+                facts[name] = probe_late(source, late, state, root_path, listed, may_open, count)
         except IngestError as error:
             refusals[name] = error.or_at(_event_place(project, definition, index))
             continue

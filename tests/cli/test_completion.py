@@ -118,6 +118,10 @@ LINES = {
     "odfbuild -e pr": "odfbuild -e prod",
     "odfbuild plan --format js": "odfbuild plan --format json",
     "odfbuild plan --detai": "odfbuild plan --detailed-exitcode",
+    "odfbuild apply --allow corr": "odfbuild apply --allow correct:",
+    "odfbuild apply --allow rebuild:furt": "odfbuild apply --allow rebuild:further",
+    "odfbuild promote pr --allow reb": "odfbuild promote pr --allow rebuild:",
+    "odfbuild pull --allow unsigned:ro": "odfbuild pull --allow unsigned:root",
     "odfbuild watermark sh": "odfbuild watermark show",
     "odfbuild schema DatasetSn": "odfbuild schema DatasetSnapshot",
 }

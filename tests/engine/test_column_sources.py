@@ -10,7 +10,7 @@ import pytest
 
 from odfbuild.engine.contract import Engine, ProvenanceTask
 from odfbuild.engine.lineage import Lineage, Origins
-from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.model import SqlQueryStep, TemporalTable, TransformSql
 from odfbuild.plan.columns.query_lineage import lineage_of
 from tests.engine.stepwise import Derived, Source
 from tests.engine.test_provenance import people_in, trades_in
@@ -139,6 +139,33 @@ def test_columns_are_followed_through_the_analysed_query(
     if by_text is not None:
         assert {name: _text(each) for name, each in by_text.columns.items()} == {
             name: _text(each) for name, each in found.columns.items()
+        }
+
+
+def test_columns_are_followed_through_temporal_joins(
+    spark_engine: Engine, tmp_path: Path, inputs: list[Source]
+) -> None:
+    query = sql(
+        "SELECT t.event_time, t.n + 1 AS n, p.name FROM trades t "
+        "JOIN people FOR SYSTEM_TIME AS OF t.event_time AS p ON t.who = p.who"
+    )
+    tables = (TemporalTable(name="people", primary_key=("who",)),)
+    query = replace(query, temporal_tables=tables)
+    found = lineage(spark_engine, tmp_path, inputs, query)
+    by_text = lineage_of(query, {each.alias: tuple(each.schema.names) for each in inputs})
+    assert by_text is not None
+    for each in (found, by_text):
+        assert {name: _text(origins) for name, origins in each.columns.items()} == {
+            "event_time": "trades.event_time=copy",
+            "n": "trades.n=derivation",
+            "name": "people.name=copy",
+        }
+        deciding = {(alias, column) for alias, column, _ in each.records if column != "offset"}
+        assert deciding == {
+            ("trades", "event_time"),
+            ("trades", "who"),
+            ("people", "event_time"),
+            ("people", "who"),
         }
 
 

@@ -83,6 +83,7 @@ def ingest(
     vocab: Vocabulary | None = None,
     history: Path | None = None,
     preprocess: Any = None,
+    **more: Any,
 ) -> tuple[EngineResult, pa.Table]:
     scratch = folder / f"scratch-{len(list(folder.iterdir()))}"
     scratch.mkdir()
@@ -101,6 +102,7 @@ def ingest(
             scratch=scratch,
             duplicate_keys="warn",  # what is committed then is what the reference commits
             blank_event_times="fill",  # as well
+            **more,
         )
     )
     parts = [

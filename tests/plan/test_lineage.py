@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import marshal
+from dataclasses import replace
 
 import pytest
 
 from odfbuild.engine.lineage import Influence, Lineage
-from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.model import SqlQueryStep, TemporalTable, TransformSql
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.columns.query_lineage import lineage_of
 
@@ -147,6 +148,78 @@ def test_the_column_that_a_window_of_time_makes_comes_from_its_time(window: str)
         "n": "f.dep_delay derivation",
         "": "f.carrier grouping, f.distance filter, f.event_time filter, f.event_time grouping",
     }
+
+
+RATES = {
+    "orders": ("event_time", "currency", "amount"),
+    "rates": ("event_time", "currency", "rate"),
+    "own": ("seen_at", "id", "x"),
+}
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "rates FOR SYSTEM_TIME AS OF o.event_time AS r",
+        "rates for system_time as of (o.event_time + INTERVAL 1 DAY) r",
+        "LATERAL TABLE (rates(o.event_time)) AS r",
+        "`rates` FOR SYSTEM_TIME AS OF o.event_time AS r",
+    ],
+)
+@pytest.mark.parametrize("orders", ["orders", "`orders`"])
+def test_temporal_joins_are_followed(version: str, orders: str) -> None:
+    query = f"""SELECT o.event_time, o.currency, r.rate, o.amount * r.rate AS value
+        FROM {orders} AS o LEFT JOIN {version} ON o.currency = r.currency"""
+    transform = replace(
+        sql(query), temporal_tables=(TemporalTable(name="Rates", primary_key=("Currency",)),)
+    )
+    for found in (lineage_of(transform, RATES), Lineages().of(transform, RATES)):
+        assert found is not None
+        columns = {
+            name: sorted((alias, column, str(kind)) for alias, column, kind in origins)
+            for name, origins in found.columns.items()
+        }
+        assert columns == {
+            "event_time": [("orders", "event_time", "copy")],
+            "currency": [("orders", "currency", "copy")],
+            "rate": [("rates", "rate", "copy")],
+            "value": [("orders", "amount", "derivation"), ("rates", "rate", "derivation")],
+        }
+        assert sorted((alias, column) for alias, column, _ in found.records) == [
+            ("orders", "currency"),
+            ("orders", "event_time"),
+            ("rates", "currency"),
+            ("rates", "event_time"),
+        ]
+        assert {kind for _, _, kind in found.records} == {Influence.JOIN}
+
+
+def test_versions_of_a_table_with_a_time_of_its_own_depend_on_all_of_its_columns() -> None:
+    query = "SELECT o.amount, p.x FROM orders o, own FOR SYSTEM_TIME AS OF o.event_time AS p"
+    table = TemporalTable(name="own", primary_key=("id",))
+    found = lineage_of(replace(sql(query), temporal_tables=(table,)), RATES)
+    assert found is not None
+    assert {column for alias, column, _ in found.records if alias == "own"} == {
+        "seen_at",
+        "id",
+        "x",
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("SELECT p.x FROM orders o, own FOR SYSTEM_TIME AS OF o.event_time AS p", "nothing"),
+        ("SELECT x FROM own FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' AS p", None),
+        ("SELECT amount FROM orders FOR SYSTEM_TIME AS OF event_time", "id"),
+        ("SELECT p.x FROM orders o JOIN own VERSION AS OF 3 AS p ON p.id = o.amount", "id"),
+        ("SELECT p.x FROM orders o, own FOR SYSTEM_TIME AS OF event_time AS p", "id"),
+    ],
+)
+def test_versions_that_are_not_understood_are_not_guessed(query: str, key: str | None) -> None:
+    tables = () if key is None else (TemporalTable(name="own", primary_key=(key,)),)
+    inputs = {**RATES, "own": ("event_time", "id", "x")}
+    assert lineage_of(replace(sql(query), temporal_tables=tables), inputs) is None
 
 
 def test_an_alias_may_be_used_in_the_same_list() -> None:

@@ -162,6 +162,7 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
         config.ingest.skips_bad_records(item.name),
         config.ingest.event_time_policy(item.name),
         config.ingest.time_policy(item.name),
+        config.ingest.reads_line_breaks(item.name),
     )
     return repr((source.read, source.preprocess, source.merge, base is None, policies))
 

@@ -70,7 +70,8 @@ def _with_aliases(lineage: Lineage, aliases: Mapping[str, str]) -> Lineage:
 
 def _key(transform: TransformSql, inputs: Names) -> str:
     steps = [(step.alias, step.query) for step in transform.queries or ()]
-    text = repr((transform.engine, steps, sorted(inputs.items())))
+    tables = [(table.name, table.primary_key) for table in transform.temporal_tables or ()]
+    text = repr((transform.engine, steps, tables, sorted(inputs.items())))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

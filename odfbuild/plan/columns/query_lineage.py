@@ -7,11 +7,12 @@ make a wrong answer. Takes milliseconds; `lineages.Lineages` keeps the answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.lineage import Influence, Lineage, Origin, Origins, as_influence
+from odfbuild.engine.temporal_references import without_calls
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.lineage import Names
@@ -37,10 +38,11 @@ def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
         )
         for alias, names in ((alias.lower(), names) for alias, names in inputs.items())
     }
+    temporal = {table.name.lower(): table.primary_key for table in ours.temporal_tables or ()}
     found: Lineage | None = None
     try:
         for step in ours.queries or ():
-            found = _query(step.query, relations)
+            found = _query(step.query, relations, temporal)
             if step.alias is not None:
                 relations[step.alias.lower()] = found
     except (SqlglotError, RecursionError, _NotUnderstood):
@@ -53,9 +55,11 @@ class _NotUnderstood(Exception):
 
 
 _Relations = Mapping[str, Lineage]
+_Keys = Mapping[str, Sequence[str]]
+"""Primary keys of the temporal tables by name in lower case."""
 
 
-def _query(text: str, relations: _Relations) -> Lineage:
+def _query(text: str, relations: _Relations, temporal: _Keys) -> Lineage:
     from sqlglot import exp
     from sqlglot.optimizer.qualify import qualify
     from sqlglot.optimizer.scope import build_scope
@@ -64,12 +68,12 @@ def _query(text: str, relations: _Relations) -> Lineage:
     from odfbuild.plan.columns.parsed import Bounded
 
     # The parser takes `window(` for something else than Spark's windows of time.
-    spelled = _TIME_WINDOW.sub("time_window(", text)
+    spelled = _TIME_WINDOW.sub("time_window(", without_calls(text, temporal) if temporal else text)
     statements = [each for each in Bounded().parse(spelled) if each is not None]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise _NotUnderstood
     _refuse_what_is_not_followed(statements[0])
-    tables = _numbered_tables(statements[0], relations)
+    tables, keys = _numbered_tables(statements[0], relations, temporal)
     _write_windows_out(statements[0], tables)
     schema = MappingSchema(
         {name: dict.fromkeys(each.columns, "") for name, each in tables.items()},
@@ -82,7 +86,7 @@ def _query(text: str, relations: _Relations) -> Lineage:
     scope = build_scope(qualified)
     if scope is None:
         raise _NotUnderstood
-    return _Follower(tables).lineage(scope)
+    return _Follower(tables, keys).lineage(scope)
 
 
 _TIME_WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)
@@ -95,7 +99,7 @@ _FOLLOWED = {
     "Intersect": "with_ this expression distinct order limit offset",
     "Group": "expressions rollup cube grouping_sets",
     "Subquery": "with_ this alias",
-    "Table": "this db catalog alias",
+    "Table": "this db catalog alias version",
 }
 """The clauses that are followed, by the kind of part that they belong to."""
 
@@ -114,10 +118,13 @@ def _refuse_what_is_not_followed(statement: Any) -> None:
                 raise _NotUnderstood
 
 
-def _numbered_tables(statement: Any, relations: _Relations) -> dict[str, Lineage]:
-    """Give tables names without dots, which a qualifier takes for databases; the relations by them.
+def _numbered_tables(
+    statement: Any, relations: _Relations, temporal: _Keys
+) -> tuple[dict[str, Lineage], _Keys]:
+    """Give tables names without dots, which a qualifier takes for databases.
 
-    A table keeps its last name as alias, as Spark has it.
+    Returns the relations, and the keys of temporal tables, by these names. A table keeps its last
+    name as alias, as Spark has it.
     """
     from sqlglot import exp
 
@@ -127,7 +134,9 @@ def _numbered_tables(statement: Any, relations: _Relations) -> dict[str, Lineage
         name = ".".join(part.name for part in table.parts).lower()
         if name in common:
             continue
-        if name not in relations:
+        version = table.args.get("version")
+        is_followed = version is None or _is_temporal(version, name, temporal)
+        if name not in relations or not is_followed:
             raise _NotUnderstood
         number = numbers.setdefault(name, f"t{len(numbers)}")
         if not table.alias:
@@ -140,7 +149,13 @@ def _numbered_tables(statement: Any, relations: _Relations) -> dict[str, Lineage
         if column.args.get("db"):
             column.set("db", None)
             column.set("catalog", None)
-    return {number: relations[name] for name, number in numbers.items()}
+    keys = {number: temporal[name] for name, number in numbers.items() if name in temporal}
+    return {number: relations[name] for name, number in numbers.items()}, keys
+
+
+def _is_temporal(version: Any, name: str, temporal: _Keys) -> bool:
+    """Whether `FOR SYSTEM_TIME AS OF` stands behind the name of a temporal table."""
+    return name in temporal and version.name == "TIMESTAMP" and version.text("kind") == "AS OF"
 
 
 def _write_windows_out(statement: Any, tables: _Relations) -> None:
@@ -171,6 +186,7 @@ class _Follower:
     """Follows the columns of a qualified query through its scopes."""
 
     tables: Mapping[str, Lineage]
+    keys: _Keys
 
     def lineage(self, scope: Scope) -> Lineage:
         from sqlglot import exp
@@ -209,7 +225,11 @@ class _Follower:
             *(source.records for source in sources.values()),
             *(self._deciding(scope, sources, key, kind) for key, kind in _CLAUSES),
         )
-        for join in node.args.get("joins") or ():
+        joins = node.args.get("joins") or ()
+        for part in (node.args.get("from_"), *joins):
+            if part is not None and isinstance(part.this, exp.Table):
+                records |= self._version(part.this, scope, sources)
+        for join in joins:
             if (condition := join.args.get("on")) is not None:
                 records |= as_influence(Influence.JOIN, [self._origins(condition, scope, sources)])
         columns: dict[str, Origins] = {}
@@ -230,6 +250,20 @@ class _Follower:
         if len(columns) != len(node.expressions):
             raise _NotUnderstood
         return Lineage(columns, records)
+
+    def _version(self, table: Any, scope: Scope, sources: _Relations) -> Origins:
+        """What decides which version of the records of a temporal table is read, if it is one."""
+        version = table.args.get("version")
+        if version is None:
+            return frozenset()
+        columns = self.tables[table.name].columns
+        # Names do not tell which column is the event time, if it has a name of its own.
+        times = ["event_time"] if "event_time" in columns else list(columns)
+        deciding = {*times, *(name.lower() for name in self.keys[table.name])}
+        if not deciding <= columns.keys():
+            raise _NotUnderstood
+        asked = self._origins(version.expression, scope, sources)
+        return as_influence(Influence.JOIN, [asked, *(columns[name] for name in deciding)])
 
     def _deciding(self, scope: Scope, sources: _Relations, key: str, kind: Influence) -> Origins:
         clause = scope.expression.args.get(key)
@@ -282,7 +316,7 @@ class _Follower:
         inner = next((each for each in scope.subquery_scopes if each.expression is query), None)
         if inner is None:
             raise _NotUnderstood
-        own = _WithOuter(self.tables, sources).lineage(inner)
+        own = _WithOuter(self.tables, self.keys, sources).lineage(inner)
         return own.records.union(*own.columns.values())
 
 

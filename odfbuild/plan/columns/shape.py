@@ -38,4 +38,9 @@ def shape_of(transform: TransformSql, aliases: Iterable[str]) -> Shape | None:
     if any(step.alias for step in steps) or any(alias.lower() in left for alias in names):
         return None
     queries = tuple(replace(step, query=text) for step, text in zip(steps, texts, strict=True))
-    return Shape(replace(transform, queries=queries), names)
+    called = {alias.lower(): name for alias, name in names.items()}
+    tables = transform.temporal_tables and tuple(
+        replace(table, name=called.get(table.name.lower(), table.name))
+        for table in transform.temporal_tables
+    )
+    return Shape(replace(transform, queries=queries, temporal_tables=tables), names)

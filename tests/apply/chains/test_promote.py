@@ -49,6 +49,9 @@ def test_a_second_promotion_says_that_there_is_no_such_branch(project: Branching
     said = project.program("promote", BRANCH, "-y")
     assert said.code == 1
     assert "error[E1102]" in said.err
+    assert "note: it was promoted at 20" in said.err
+    assert "help: nothing is left to do" in said.err
+    assert "promoted at" not in project.program("promote", "pr-2", "-y").err
 
 
 def test_a_new_query_continues_from_a_head_that_got_data(project: Branching) -> None:

@@ -79,6 +79,34 @@ def test_every_kind_is_begun_and_valid(odfbuild: Program, tiny: Tiny) -> None:
     assert json.loads(schema.read_text())["title"] == "DatasetSnapshot manifest"
 
 
+def test_full_extracts_are_a_snapshot(odfbuild: Program, tiny: Tiny) -> None:
+    for month in (1, 2, 3):
+        towns = "1,Oslo,10.50\n2,Bergen,7.25\n3,Voss,1.00\n"
+        put(
+            tiny,
+            f"in/customers-2026-0{month}.csv",
+            f"id,town,balance\n{towns}4,Town {month},1.10\n",
+        )
+    odfbuild.ok("new", "files", "customers", "in")
+    odfbuild.ok("validate")
+    assert_golden("new/customers.yaml", text_of(tiny, "customers").rstrip("\n"))
+    said = odfbuild.ok("new", "files", "customers.kept", "in", "--merge", "append", "-n").out
+    assert "kind: Append" in said
+    assert "primaryKey" not in said
+
+
+def test_line_breaks_in_quotes_are_told_with_the_setting(odfbuild: Program, tiny: Tiny) -> None:
+    put(tiny, "in/1.csv", 'id,note\n1,"a\nb"\n')
+    said = odfbuild.ok("new", "files", "notes", "in", "-n")
+    setting = "ingest: {quotedLineBreaks: {notes: read}}"
+    assert "warning: quoted values of 1.csv have line breaks" in said.err
+    assert f"unless odfbuild.yaml says `{setting}`" in said.err
+    assert setting in odfbuild.ok("new", "files", "notes", "in", "-n", "--json").data["warnings"][0]
+    with (tiny.root / "odfbuild.yaml").open("a") as file:
+        file.write(f"  {setting}\n")
+    assert "warning" not in odfbuild.ok("new", "files", "notes", "in").err
+
+
 def test_a_dry_run_prints_what_would_be_written(odfbuild: Program, tiny: Tiny) -> None:
     printed = odfbuild.ok("new", "derivative", "other", "root", "-n").out
     assert not (tiny.root / "datasets" / "other.yaml").exists()

@@ -245,10 +245,15 @@ def test_a_shell_without_a_terminal_answers_what_it_is_given(tiny: Tiny) -> None
         env={**os.environ, **NO_JVM},
     )  # fmt: skip
     version = f"{BY} {duckdb.__version__}."
-    columns = ["offset", "op", "system_time", "event_time", "id", "value"]
+    columns = ["event_time  timestamp[ms, tz=UTC]", "id          int64", "value       int64"]
     assert said.stdout.splitlines() == ["n", "3", version, *columns, "id", " 3", version]
     assert "error[E1206]" in said.stderr
     assert said.returncode == 1
+
+
+def test_columns_of_a_history_are_those_of_the_system_too(odfbuild: Program) -> None:
+    said = odfbuild.ok("shell", "--history", "--engine", "duckdb", stdin=b".columns root\n")
+    assert said.out.split()[::2][:3] == ["offset", "op", "system_time"]
 
 
 def test_a_wrong_command_of_the_shell_is_told_with_what_it_may_mean(odfbuild: Program) -> None:
@@ -259,7 +264,7 @@ def test_a_wrong_command_of_the_shell_is_told_with_what_it_may_mean(odfbuild: Pr
     assert "error[E0580]: there is no dataset 'derivd'" in said.err
     assert "did you mean 'derived'?" in said.err
     assert "error[E0580]: `.columns` needs the name of a dataset" in said.err
-    assert said.out.splitlines()[-6] == "value"
+    assert said.out.splitlines()[-6] == "value       int64"
     assert said.out.splitlines()[-1].startswith(".quit")
     assert said.code == 1
 
@@ -311,7 +316,10 @@ def test_a_prompt_on_a_terminal_completes_names_and_keeps_its_history(tiny: Tiny
 
 
 def test_completions_are_columns_then_datasets_then_words() -> None:
-    columns = {"us.bts.flights": ["carrier", "distance"], "us.faa.planes": ["seats"]}
+    columns = {
+        "us.bts.flights": {"carrier": "string", "distance": "int64"},
+        "us.faa.planes": {"seats": "int64"},
+    }
     assert completions("SELECT c", columns) == [
         ("CASE", 1),
         ("count(*)", 1),

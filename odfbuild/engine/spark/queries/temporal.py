@@ -8,14 +8,15 @@ between which each was in force. Sources: Open Data Fabric, `TemporalTable`; SQL
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.results.frames import quote
-from odfbuild.engine.sql_words import Word, closing, words_of
+from odfbuild.engine.sql_words import words_of
+from odfbuild.engine.temporal_references import temporal_references
 from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:
@@ -101,8 +102,9 @@ def rewrite(sql: str, names: Sequence[str]) -> str:
     pieces = []
     at = 0
     words = words_of(sql)
-    for start, end, view, (first, last) in _found(words, views):
-        pieces += [sql[at:start], _as_of(view, " ".join(sql[first:last].split()))]
+    for each in temporal_references(words, views):
+        start, end, view = each.start, each.end, views[each.name]
+        pieces += [sql[at:start], _as_of(view, " ".join(sql[each.time].split()))]
         following = next((word for word in words if word.start >= end), None)
         if following is None or not _is_name(following.text):
             pieces.append(f" AS {quote(names[list(views.values()).index(view)])}")
@@ -120,33 +122,3 @@ def _as_of(view: str, time: str) -> str:
         f"LATERAL (SELECT * EXCEPT ({_SINCE}, {_UNTIL}) FROM {view} WHERE {_SINCE} <= {time}"
         f" AND ({_UNTIL} IS NULL OR {time} < {_UNTIL}))"
     )
-
-
-def _found(
-    words: list[Word], views: Mapping[str, str]
-) -> Iterator[tuple[int, int, str, tuple[int, int]]]:
-    """Start and end in the text of each reference, its view, start and end of the time."""
-    for at, word in enumerate(words):
-        texts = [each.text for each in words[at : at + 6]]
-        if texts[:3] == ["lateral", "table", "("] and texts[4:5] == ["("]:
-            view, inner, outer = views.get(words[at + 3].name), at + 4, closing(words, at + 2)
-            last = closing(words, inner)
-            if view is not None and last is not None and outer == last + 1:
-                yield word.start, words[outer].end, view, (words[inner].end, words[last].start)
-        elif texts[1:5] == ["for", "system_time", "as", "of"] and word.name in views:
-            end = _end_of_column(words, at + 5)
-            if end is not None:
-                span = (words[at + 5].start, words[end].end)
-                yield word.start, words[end].end, views[word.name], span
-
-
-def _end_of_column(words: list[Word], first: int) -> int | None:
-    """The last word of `a`, `a.b` or `(…)` that begins at index `first`."""
-    if first >= len(words):
-        return None
-    if words[first].text == "(":
-        return closing(words, first)
-    end = first
-    while [word.text for word in words[end + 1 : end + 2]] == ["."] and end + 2 < len(words):
-        end += 2
-    return end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from odfbuild.engine.csv_records import folded_text
 from odfbuild.engine.spark.results.hidden import CORRUPT
 from odfbuild.engine.time_patterns import instead_of_format
 from odfbuild.errors import IngestError
@@ -11,11 +12,12 @@ NONE = "\0"
 """No character: text that holds it is refused."""
 
 
-def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
-    """Spark's options for `read`; raises `IngestError` naming the option that is not supported.
+def csv_options(read: ReadStepCsv, dataset: str, folded: bool = False) -> dict[str, str]:
+    """Spark's options for `read`; the text may be `folded`, as `csv_records` does.
 
     Without `escape` a quote inside quotes is written twice, as RFC 4180 says. An empty `quote`
-    turns quotes off, as the specification says.
+    turns quotes off, as the specification says. Raises `IngestError` naming the option that is not
+    supported.
     """
     refuse_formats(read, dataset)
     separator = one_character("separator", read.separator, ",", dataset)
@@ -31,6 +33,7 @@ def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
             "separator", separator, dataset, "use another character than for `quote` and `escape`"
         )
     null = read.null_value or ""
+    null = folded_text(null) if folded else null
     return {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": CORRUPT,

@@ -1,16 +1,18 @@
-"""Find quoted values of CSV that go on in the next line.
+"""Quoted values of CSV that go on in the next line: refused, or written as one line.
 
 A record is a line, for the reference as for Spark, which would take what follows the opening quote
-for the value in silence.
+for the value in silence. Where a project says so, values may hold line breaks (RFC 4180).
 """
 
 from __future__ import annotations
 
 import csv
+from functools import partial
 
 import numpy as np
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.csv_records import NotRecordsError, Quoting, folded
 from odfbuild.engine.spark.reading.source_text import SourceText, shown
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepCsv
@@ -92,6 +94,40 @@ def _open(task: IngestTask, line: int, row: str) -> IngestError:
         code="E0424",
         location=Location(task.source_name, line, None, shown(row)),
         notes=("a record of CSV is one line: values hold no line breaks",),
-        help="close the quote, or write the file without line breaks in values",
+        help=f"close the quote; or let `ingest.quotedLineBreaks: {{{task.dataset}: read}}` in "
+        "odfbuild.yaml read line breaks in quoted values",
         dataset=task.dataset,
     )
+
+
+def with_line_breaks(task: IngestTask, text: SourceText, read: ReadStepCsv) -> SourceText:
+    """`text` with one record a line, though quoted values hold line breaks.
+
+    Raises `IngestError` with the line of a quote after which nobody can tell where records end.
+    """
+    signs = Quoting.of(read)
+    if signs is None:
+        return text
+    target = task.scratch / "records"
+    try:
+        with text.file.open("rb") as source, target.open("wb") as output:
+            for block in folded(iter(partial(source.read, _BLOCK), b""), signs):
+                output.write(block)
+    except NotRecordsError as error:
+        raise IngestError(
+            f"line {error.line} of '{task.source_name}' {error.what}",
+            code="E0424",
+            location=Location(task.source_name, error.line),
+            notes=(
+                "as values may hold line breaks, nothing tells where its record ends",
+                f"a quote within a quoted value is written {_within(read)}",
+            ),
+            help="correct the quotes of that line",
+            dataset=task.dataset,
+        ) from None
+    return SourceText(target, folded=True)
+
+
+def _within(read: ReadStepCsv) -> str:
+    quote = quote_of(read) or ""
+    return f"{read.escape}{quote}" if read.escape not in (None, "", quote) else quote * 2

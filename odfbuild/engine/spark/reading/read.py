@@ -19,6 +19,7 @@ from urllib import parse
 import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
+from odfbuild.engine.csv_records import unfolding_sql
 from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.queries.hidden_columns import hide
 from odfbuild.engine.spark.queries.transform import preprocess
@@ -27,7 +28,11 @@ from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.changed_columns import committed_names, expected_columns, fitted
 from odfbuild.engine.spark.reading.csv_header import check_header, named_header
 from odfbuild.engine.spark.reading.csv_options import csv_options, refuse_formats
-from odfbuild.engine.spark.reading.csv_quotes import refuse_open_quotes
+from odfbuild.engine.spark.reading.csv_quotes import (
+    quote_of,
+    refuse_open_quotes,
+    with_line_breaks,
+)
 from odfbuild.engine.spark.reading.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.reading.json_depth import refuse_deep
 from odfbuild.engine.spark.reading.json_records import (
@@ -209,7 +214,7 @@ def _csv(
     columns: pa.Schema | None,
     others: Sequence[IngestTask],
 ) -> tuple[DataFrame, Source] | None:
-    options = csv_options(read, task.dataset)
+    options = csv_options(read, task.dataset, folded=_may_fold(task, read))
     text, *more = (_csv_text(each, read) for each in (task, *others))
     if columns is not None:
         _refuse_nested(task, columns)
@@ -228,15 +233,35 @@ def _csv(
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
     files = [each.file for each in (text, *more)]
     frame = _told_apart(reader.csv([*map(str, files)]), files)
+    frame = _unfolded(frame) if text.folded else frame
     return with_values(frame, schema, "csv", uuids_in(columns), task.local_times), Source(
         text, columns
     )
 
 
 def _csv_text(task: IngestTask, read: ReadStepCsv) -> SourceText:
+    """The records of a file, one a line."""
+    if _may_fold(task, read):
+        return with_line_breaks(task, utf8_text(task, read.encoding), read)
     text = utf8_text(task, read.encoding, any_line_end=True)
     refuse_open_quotes(task, text, read)
     return text
+
+
+def _may_fold(task: IngestTask, read: ReadStepCsv) -> bool:
+    return task.line_breaks and quote_of(read) is not None
+
+
+def _unfolded(frame: DataFrame) -> DataFrame:
+    """`frame`, read of records that are `folded`, with texts as they were."""
+    return frame.selectExpr(
+        *(
+            f"{unfolding_sql(quote(field.name))} AS {quote(field.name)}"
+            if field.dataType.typeName() == "string"
+            else quote(field.name)
+            for field in frame.schema
+        )
+    )
 
 
 def _uri(file: Path) -> str:
@@ -276,7 +301,9 @@ def _csv_by_name(
     in_file = header if header.names else columns
     schema = to_spark_schema(in_file)
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
-    frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
+    options = csv_options(read, task.dataset, folded=text.folded)
+    frame = reader.options(**options).csv(str(text.file))
+    frame = _unfolded(frame) if text.folded else frame
     frame = with_values(frame, schema, "csv", uuids_in(in_file), task.local_times)
     operation = _undeclared(task, columns)
     if operation is not None and operation in header.names:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.csv_records import line_breaks, unfolded
 from odfbuild.errors import IngestError, Location
 
 LONGEST_LINE = 64 << 20
@@ -31,28 +32,40 @@ _LONE = re.compile(r"\r(?!\n|\Z)")
 class SourceText:
     """A file in UTF-8 with one record a line.
 
-    Line `n` of it is line `n` of the source, or its record `n` where records are not lines.
+    Line `n` of it is line `n` of the source, or its record `n` where records are not lines. If it
+    is `folded`, line breaks within records are written as `csv_records` does.
     """
 
     file: Path
     unit: Literal["line", "record"] = "line"
+    folded: bool = False
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Each line with its number from 1, without its end."""
+        """Each record, without the end of its line, with the line of the source that it begins."""
         with self.file.open(encoding="utf-8-sig", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                yield number, line.rstrip("\r\n")
+            if not self.folded:
+                for number, line in enumerate(lines, 1):
+                    yield number, line.rstrip("\r\n")
+                return
+            number = 1
+            for line in lines:
+                record = unfolded(line.rstrip("\r\n"))
+                yield number, record
+                number += 1 + line_breaks(record)
 
     def place(self, source: str, number: int | None, column: int | None, row: str) -> Location:
         """Where record `number` of `source` stands; `row` is its text."""
         if self.unit == "record":
             return Location(source, instance=f"record {number}" if number else None)
+        if line_breaks(row):  # the column may be that of another line
+            column = None
         return Location(source, number, column, shown(row) if number else None)
 
 
 def shown(row: str) -> str:
-    """The text of a row, cut where it is too long for a message."""
-    return row if len(row) <= _SHOWN else row[:_SHOWN] + "…"
+    """The text of a row or value in one line, cut where it is too long for a message."""
+    text = row if len(row) <= _SHOWN else row[:_SHOWN] + "…"
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def codec_of(encoding: str | None, dataset: str, option: str = "read.encoding") -> str:
