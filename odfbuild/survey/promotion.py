@@ -24,6 +24,7 @@ from odfbuild.plan.model import Action, DatasetPlan, Plan, drops_history
 from odfbuild.plan.promotion import Branched, Read, plan_promotion
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Config, Project
+from odfbuild.project.settings.policy import OnQueryChange, on_query_change
 from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.branches import BranchName, BranchRef
 from odfbuild.store.cache import project
@@ -43,9 +44,11 @@ def survey_promotion(
     branch: str,
     selection: Selection | None = None,
     consents: Iterable[Consent] = (),
+    forward: Iterable[Consent] = (),
 ) -> tuple[Approved, Subset | None]:
     """The plan of a promotion, and what a selection takes of it.
 
+    `onQueryChange` in odfbuild.yaml gives consents, too, but for datasets that go `forward`.
     `BranchError` E1102 when there is no such branch.
     """
     config = config.on_head
@@ -61,6 +64,7 @@ def survey_promotion(
         [found.of(name) for name in _inputs_first(states)],
         found.readers,
         consents,
+        _on_change(config, states, forward),
     )
     plan = replace(plan, datasets=tuple(_unprotected(config, main, each) for each in plan.datasets))
     part = _selected(plan, selection, config) if selection else None
@@ -72,6 +76,23 @@ def survey_promotion(
         plan = with_tables(plan, config, main, main.projections())
     project_ = Project(config=config, definitions=())
     return Approved(plan=plan, project=project_, workspace=main), part
+
+
+def _on_change(
+    config: Config, names: Iterable[str], forward: Iterable[Consent]
+) -> dict[str, tuple[OnQueryChange, str]]:
+    """What `onQueryChange` says about datasets that no option is about."""
+    if all(each.on_query_change is None for each in config.policies):
+        return {}
+    from odfbuild.survey.query_policy import setting
+
+    decided = {each.name.lower() for each in forward}
+    found = {name.lower(): on_query_change(config.policies, name) for name in names}
+    return {
+        name: (said[0], setting(config, said[1]))
+        for name, said in found.items()
+        if said is not None and name not in decided
+    }
 
 
 def check_finished(workspace: Workspace, branch: str | None = None) -> None:
