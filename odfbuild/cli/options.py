@@ -128,9 +128,9 @@ AllowOption = Annotated[
         metavar="rebuild|correct|forward|delete|rewrite:NAME",
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
-        "existing records or, whatever onQueryChange says, this changed query to new records only, "
-        "delete this orphaned chain, or replace this table that somebody else "
-        "changed; rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
+        "existing records, apply this changed query to new records only whatever onQueryChange "
+        "says, delete this orphaned chain, or replace this table that somebody else changed; "
+        "rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
     ),
 ]
 AsOfOption = Annotated[

@@ -287,7 +287,7 @@ def _branch_part(
 
     if plan_request.deletions:
         raise no_deletions(name)
-    named = plan_request.consents
+    named = (*plan_request.rebuilds, *plan_request.corrections)
     selected = bool(plan_request.selection)
     limit = plan_request.limit
     check_limit(name, held, found.workspace.dataset, limit)
