@@ -316,6 +316,7 @@ class Looking(Base):
         fetch_uncacheable: bool = False,
         rebuild: Sequence[str] = (),
         correct: Sequence[str] = (),
+        forward: Sequence[str] = (),
         delete: Sequence[str] = (),
         rewrite: Sequence[str] = (),
         refresh: bool = False,
@@ -326,9 +327,10 @@ class Looking(Base):
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
-        records are to follow a changed query now, `rewrite` published tables to replace although
-        somebody else changed them. With `refresh` repositories are asked what is
-        new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
+        records are to follow a changed query now, `forward` datasets whose changed query holds for
+        new records only, whatever `onQueryChange` in odfbuild.yaml says, `rewrite` published tables
+        to replace although somebody else changed them. With `refresh` repositories are asked what
+        is new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
         `since` (an event time) let derivatives read part of their inputs.
 
         >>> plan = project.plan(select=["root+"])
@@ -344,6 +346,7 @@ class Looking(Base):
             delete,
             correct,
             rewrite,
+            forward,
             of_branch=True,
             limit=Limit.parse(sample, limit),
         )

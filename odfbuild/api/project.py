@@ -160,11 +160,13 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         rebuild: Sequence[str] = (),
+        forward: Sequence[str] = (),
     ) -> Plan:
         """What a promotion of a branch would do, for `apply`; reads chains only.
 
         `rebuild` names datasets whose history was rebuilt in the branch, and may replace that of
-        the head; `name+` includes all downstream datasets.
+        the head; `name+` includes all downstream datasets. `forward` names datasets for which
+        nothing is done that only `onQueryChange` in odfbuild.yaml asks for.
         """
         from odfbuild.graph.selection import Selection
         from odfbuild.plan.changes.consent import Consent
@@ -172,7 +174,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
 
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
         consents = [Consent.parse(each) for each in rebuild]
-        found, _ = survey_promotion(self.config(), branch, selection, consents)
+        kept = [Consent.parse(each) for each in forward]
+        found, _ = survey_promotion(self.config(), branch, selection, consents, kept)
         return found.plan
 
     def promote(
@@ -182,6 +185,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         rebuild: Sequence[str] = (),
+        forward: Sequence[str] = (),
         jobs: int | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
         listener: Listener | None = None,
@@ -194,7 +198,9 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         """
         from odfbuild.errors import together
 
-        plan = self.plan_promotion(branch, select=select, exclude=exclude, rebuild=rebuild)
+        plan = self.plan_promotion(
+            branch, select=select, exclude=exclude, rebuild=rebuild, forward=forward
+        )
         refusals = [each.refusal for each in plan.datasets if each.refusal is not None]
         if refusals:
             raise together(refusals)

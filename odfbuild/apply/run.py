@@ -50,9 +50,8 @@ from odfbuild.odf.model import (
     SetTransform,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.changes.delete import still_read
-from odfbuild.plan.model import Action, DatasetPlan, Plan, replays, takes_engine
+from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode, replays, takes_engine
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.project.settings.watermarks import rule_of
@@ -410,7 +409,7 @@ class _Run:
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
         changed &= item.promoted is None  # its schema comes with it
         note = ""
-        corrected = ASKED_FOR in item.reasons
+        corrected = any(each.code is ReasonCode.CORRECT for each in item.reasons)
         while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None) or (
             corrected and transaction.state.query_waits
         ):

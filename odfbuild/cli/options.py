@@ -125,12 +125,13 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild|correct|delete|rewrite:NAME",
-        autocompletion=complete.consents("rebuild", "correct", "delete", "rewrite"),
+        metavar="rebuild|correct|forward|delete|rewrite:NAME",
+        autocompletion=complete.consents("rebuild", "correct", "forward", "delete", "rewrite"),
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
-        "existing records, delete this orphaned chain, or replace this table that somebody else "
-        "changed; rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
+        "existing records, apply this changed query to new records only whatever onQueryChange "
+        "says, delete this orphaned chain, or replace this table that somebody else changed; "
+        "rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
     ),
 ]
 AsOfOption = Annotated[
@@ -358,6 +359,7 @@ def wishes_of(
         rebuilds=tuple(consent for what, consent in found if what == "rebuild"),
         corrections=tuple(consent for what, consent in found if what == "correct"),
         deletions=tuple(consent for what, consent in found if what == "delete"),
+        forward=tuple(consent for what, consent in found if what == "forward"),
         rewrites=tuple(consent.name for what, consent in found if what == "rewrite"),
         of_branch=True,
         limit=limit,
@@ -368,10 +370,11 @@ def _consent(text: str) -> tuple[str, Consent]:
     from odfbuild.plan.changes.consent import Consent
 
     what, _, name = text.partition(":")
-    if what not in ("rebuild", "correct", "delete", "rewrite") or not name.strip("+"):
+    known = ("rebuild", "correct", "forward", "delete", "rewrite")
+    if what not in known or not name.strip("+"):
         raise typer.BadParameter(
-            f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'delete:NAME', "
-            "'delete:NAME+', 'rewrite:TABLE'",
+            f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'forward:NAME', "
+            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE'",
             param_hint="--allow",
         )
     return what, Consent.parse(name)

@@ -46,10 +46,11 @@ def promote(
         list[str] | None,
         typer.Option(
             "--allow",
-            metavar="rebuild:NAME",
-            autocompletion=complete.consents("rebuild"),
+            metavar="rebuild|forward:NAME",
+            autocompletion=complete.consents("rebuild", "forward"),
             envvar="ODFBUILD_ALLOW",
-            help="Replace the history of this dataset by the one that was rebuilt in the branch; "
+            help="Replace the history of this dataset by the one that was rebuilt in the branch, "
+            "or do nothing about its records that only onQueryChange asks for; "
             "rebuild:NAME+ includes all downstream datasets.",
         ),
     ] = None,
@@ -86,11 +87,15 @@ def promote(
     console = state.console
     asked = wishes_of(selection, allow=allow)
     if asked.corrections or asked.deletions or asked.rewrites:
-        raise typer.BadParameter("a promotion takes `rebuild:NAME` only", param_hint="--allow")
+        raise typer.BadParameter(
+            "a promotion takes `rebuild:NAME` and `forward:NAME` only", param_hint="--allow"
+        )
     planning = dry_run or detailed_exitcode or out is not None
     if not planning and form in (PlanForm.md, PlanForm.html):
         raise typer.BadParameter("add --dry-run: this is a form of the plan", param_hint="--format")
-    found, part = survey_promotion(state.config(), branch, asked.selection, asked.rebuilds)
+    found, part = survey_promotion(
+        state.config(), branch, asked.selection, asked.rebuilds, asked.forward
+    )
     if part is not None:
         tell_part(console, part)
     if planning or not found.plan.applyable:

@@ -15,7 +15,13 @@ from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
-from odfbuild.plan.inputs import ChainIdentities, Others, PlanInputs
+from odfbuild.plan.inputs import (
+    NOTHING_BY_POLICY,
+    ByPolicy,
+    ChainIdentities,
+    Others,
+    PlanInputs,
+)
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import (
     Action,
@@ -72,6 +78,7 @@ def build_plan(
     unforeseen: Callable[[str, Exception], OdfbuildError] = _raised,
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None,
     others: Others | None = None,
+    by_policy: ByPolicy = NOTHING_BY_POLICY,
 ) -> Plan:
     """Plan a whole project.
 
@@ -82,7 +89,8 @@ def build_plan(
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
     accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
     those that are `corrected` (by `to_correct`) follow a changed query now, and chains that are
-    `deleted` (in the order of `to_delete`, with the branches that they are in) go.
+    `deleted` (in the order of `to_delete`, with the branches that they are in) go. Settings can ask
+    for the same (`by_policy`).
     `engine_version` is the release that would compute: another one than recorded is said, and no
     reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
     last time and learns what is decided now. What is wrong with datasets (`faults`, by name: also
@@ -92,6 +100,7 @@ def build_plan(
     """
     declared = others.declared if others else {}
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
+    rebuilt = frozenset(rebuilt) | by_policy.rebuilt.keys()
     identities = ChainIdentities(projections)
     if any(each.folded not in identities.states for each in project.definitions):
         from odfbuild.plan.changes.lost import lost_chains
@@ -105,20 +114,21 @@ def build_plan(
             slice_index,
             refusals or {},
             frozenset(name.lower() for name in left_out),
-            frozenset(rebuilt),
+            rebuilt,
             place_of,
             memory or Memory({}, {}),
             project.config.policies,
             project.config.engines,
             engine_version,
-            {name.lower(): error for name, error in faults.items()},
+            {name.lower(): error for name, error in faults.items()} | dict(by_policy.refused),
             unforeseen,
             frozenset(due),
-            frozenset(corrected),
+            frozenset(corrected) | by_policy.corrected.keys(),
             project.definitions,
             project.config.checks,
             place_of_check,
             _unpinned(declared, projections, faults),
+            by_policy,
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}

@@ -16,7 +16,7 @@ from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetPollingSource, SetTransform
-from odfbuild.plan.changes.correct import waiting, waits
+from odfbuild.plan.changes.correct import asked_for, waiting, waits
 from odfbuild.plan.changes.costs import with_costs
 from odfbuild.plan.changes.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.changes.policy import refused_by_policy
@@ -73,7 +73,8 @@ class Decider:
             return self._without_input(definition, inputs, each, refusal), None
         made, outlook = self._decide(definition, inputs)
         if folded in self.rebuilt:
-            made = as_rebuild(made, self.rebuilt[folded])
+            by = self.given.by_policy.rebuilt.get(folded)
+            made = as_rebuild(made, self.rebuilt[folded], by)
             if made.refusal is not None:
                 self.remaining[folded] = self.rebuilt[folded]  # it stays as it is for its readers
         if made.refusal is not None and made.id is None:
@@ -197,8 +198,14 @@ class Decider:
             difference = _goes_forward(difference, state)
         changed = any(isinstance(each.after, SetTransform) for each in difference.changes)
         is_behind = waits(transform, state) and not changed
-        corrected = name.lower() in self.given.corrected and (changed or is_behind)
+        folded, policy = name.lower(), self.given.by_policy
+        corrected = None
+        if folded in self.given.corrected and (changed or is_behind):
+            corrected = asked_for(policy.corrected.get(folded))
         verdict = self._derive(name, transform, inputs, state, places, corrected=corrected)
+        if changed and folded in policy.kept:
+            stays = Reason(code=ReasonCode.RECORDS_STAY, message=policy.kept[folded])
+            difference = replace(difference, reasons=(*difference.reasons, stays))
         if state is None or not is_behind:
             return verdict, difference
         if verdict == IDLE:
@@ -227,7 +234,7 @@ class Decider:
         state: Projection | None,
         places: _Inputs,
         *,
-        corrected: bool,
+        corrected: Reason | None,
     ) -> Verdict:
         for index, each in enumerate(inputs):
             if each.lower() in self.unborn:

@@ -91,6 +91,26 @@ class Others:
 
 
 @dataclass(frozen=True, slots=True)
+class ByPolicy:
+    """What `onQueryChange` in odfbuild.yaml brings about, by names of datasets in lower case.
+
+    `corrected` and `rebuilt` say which setting asks for that, `kept` why one does not apply. A
+    rebuild that cannot be is `refused`.
+    """
+
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    rebuilt: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, OdfbuildError] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.corrected or self.rebuilt or self.kept or self.refused)
+
+
+NOTHING_BY_POLICY = ByPolicy()
+
+
+@dataclass(frozen=True, slots=True)
 class PlanInputs:
     """What decisions are made from.
 
@@ -99,7 +119,8 @@ class PlanInputs:
 
     `faults` are what keeps datasets from being planned at all, `due` roots whose watermark the
     clock moves. `unforeseen` makes an error of an exception that came while one was decided.
-    `place_of_check` tells where a check stands that is wrong.
+    `place_of_check` tells where a check stands that is wrong. `by_policy` is what settings bring
+    about: it is among `rebuilt`, `corrected` and `faults`, too.
     """
 
     identities: ChainIdentities
@@ -121,3 +142,4 @@ class PlanInputs:
     checks: Sequence[Declared] = ()
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None
     unpinned: Set[str] = frozenset()
+    by_policy: ByPolicy = NOTHING_BY_POLICY

@@ -76,6 +76,7 @@ class ReasonCode(Enum):
     DELETE = "delete"
     CORRECT = "correct"
     QUERY_WAITS = "query_waits"
+    RECORDS_STAY = "records_stay"
     ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
     FAULTY = "faulty"

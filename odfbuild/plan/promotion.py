@@ -12,12 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
 from odfbuild.errors import BranchError, OdfbuildError, as_one
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.model import DatasetKind, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.changes.consent import Consent
+from odfbuild.plan.changes.correct import asked_for
+from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.changes.three_way import Merged, merge
 from odfbuild.plan.model import (
     Action,
@@ -29,6 +33,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.project.settings.policy import OnQueryChange
 from odfbuild.values import dataclass
 from odfbuild.wording import count, named
 
@@ -84,6 +89,19 @@ class Branched:
         """Whether its history was computed again in the branch."""
         return self.base is not None and not self.has_base
 
+    @property
+    def changes_query(self) -> bool:
+        """Whether the branch has another query than the head that it left."""
+        before = None if self.left is None else self.left.transform
+        after = self.branch.transform
+        if before is None or after is None:
+            return False
+        return compare(unpinned(before), unpinned(after)) is EventMatch.DIFFERENT
+
+
+OnChange = Mapping[str, tuple[OnQueryChange, str]]
+"""What settings do about changed queries, by dataset in lower case, each with where it says so."""
+
 
 class _Fate(Enum):
     """What becomes of a dataset; its readers depend on it."""
@@ -100,12 +118,15 @@ def plan_promotion(
     datasets: Sequence[Branched],
     readers: Mapping[DatasetId, Sequence[str]],
     consents: Iterable[Consent] = (),
+    on_change: OnChange | None = None,
 ) -> Plan:
     """The plan of a promotion of `datasets`, inputs first.
 
     `readers` are names in lower case of the datasets that consumed a dataset on the head.
     """
-    decider = _Decider(branch, datasets, readers, _allowed(datasets, consents))
+    on_change = on_change or {}
+    allowed = _allowed(datasets, consents, on_change)
+    decider = _Decider(branch, datasets, readers, allowed, on_change)
     return Plan(
         project=project,
         env=env,
@@ -114,14 +135,24 @@ def plan_promotion(
     )
 
 
-def _allowed(datasets: Sequence[Branched], consents: Iterable[Consent]) -> frozenset[str]:
-    """Names in lower case that the consents are about; what needs none does no harm."""
-    allowed: set[str] = set()
+def _allowed(
+    datasets: Sequence[Branched], consents: Iterable[Consent], on_change: OnChange
+) -> dict[str, str]:
+    """What lets histories give way, by names in lower case; what needs none does no harm.
+
+    Where the query changed, a setting can ask for it as the option `NAME+` does.
+    """
+    allowed: dict[str, str] = {}
+    for each in datasets:
+        what, setting = on_change.get(each.name.lower(), ("forward", ""))
+        if what == "rebuild" and each.is_rebuilt and each.changes_query:
+            for reader in _below(each.name, datasets):
+                allowed.setdefault(reader, f"{setting} rebuilds '{each.name}' upstream of it")
+            allowed[each.name.lower()] = setting
     for consent in consents:
-        allowed.add(consent.name.lower())
-        if consent.readers:
-            allowed |= _below(consent.name, datasets)
-    return frozenset(allowed)
+        names = _below(consent.name, datasets) if consent.readers else {consent.name.lower()}
+        allowed |= dict.fromkeys(names, "--allow rebuild is given")
+    return allowed
 
 
 def _below(name: str, datasets: Sequence[Branched]) -> set[str]:
@@ -141,12 +172,14 @@ class _Decider:
         branch: str,
         datasets: Sequence[Branched],
         readers: Mapping[DatasetId, Sequence[str]],
-        allowed: frozenset[str],
+        allowed: Mapping[str, str],
+        on_change: OnChange,
     ) -> None:
         self._branch = branch
         self._known = {each.name.lower(): each for each in datasets}
         self._readers = readers
         self._allowed = allowed
+        self._on_change = on_change
         self._fates: dict[str, _Fate] = {}
         self._growing: set[str] = set()
         """Those that get more records than the branch has of them."""
@@ -312,8 +345,8 @@ class _Decider:
             reasons = [Reason(code=ReasonCode.BRANCH_ONLY, message="it is new in the branch")]
         elif given.is_rebuilt:
             message = (
-                f"--allow rebuild is given: {given.main.records:,} records of the head give way "
-                f"to {given.branch.records:,}"
+                f"{self._allowed[name]}: {given.main.records:,} records of the head give way to "
+                f"{given.branch.records:,}"
             )
             reasons = [Reason(code=ReasonCode.REBUILT_IN_BRANCH, message=message)]
         else:
@@ -363,7 +396,10 @@ class _Decider:
         actions: tuple[Action, ...] = (Action.PROMOTE,)
         if changes:
             actions += (Action.APPEND,)
-        if pending is None or pending.records != 0:
+        corrected = None if anew else self._corrected(given, changes)
+        if corrected is not None:
+            reasons.append(corrected)
+        if corrected is not None or pending is None or pending.records != 0:
             actions += _run_of(given)
         return _plan_of(
             given,
@@ -375,6 +411,16 @@ class _Decider:
                 branch=given.branch.head, replays=True, onto=onto.head if onto else None
             ),
         )
+
+    def _corrected(self, given: Branched, changes: Iterable[EventChange]) -> Reason | None:
+        """Why records of the head follow the query of the branch at once, if they do."""
+        what, setting = self._on_change.get(given.name.lower(), ("forward", ""))
+        query = next((c.after for c in changes if isinstance(c.after, SetTransform)), None)
+        if what != "correct" or query is None:
+            return None
+        if expected_mode(query.transform).mode is not Mode.CHANGELOG:
+            return None
+        return asked_for(setting)
 
     def _waiting(self, given: Branched, onto: Projection | None) -> Pending | None:
         """How much a derivative reads when it continues from `onto` (`None`: from nothing)."""

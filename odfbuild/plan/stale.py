@@ -23,7 +23,6 @@ from odfbuild.plan.bounds import (
     kept_values,
     never_adds_records,
 )
-from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
@@ -52,11 +51,12 @@ def derivative_verdict(
     inputs: Sequence[Input],
     since: Since,
     *,
-    corrected: bool = False,
+    corrected: Reason | None = None,
 ) -> Verdict:
     """Decide about a derivative dataset whose inputs are decided already.
 
-    With `corrected` it runs also without news, so that its records follow a changed query.
+    With a reason why it is `corrected` it runs also without news, so that its records follow a
+    changed query.
     """
     consumed_of = _consumption(projection, inputs)
     untouched = projection is not None and projection.ever_ran and not corrected
@@ -153,11 +153,11 @@ def _decide(
     inputs: Sequence[Input],
     advances: Sequence[_Advance],
     *,
-    corrected: bool,
+    corrected: Reason | None,
 ) -> Verdict:
     # A schema is established by the first run, also when no record came out of it.
     never_ran = projection is None or not (projection.ever_ran or projection.schema)
-    reasons = [_NEVER_RAN] if never_ran else [ASKED_FOR] if corrected else []
+    reasons = [_NEVER_RAN] if never_ran else [corrected] if corrected else []
     waiting = [i for i in inputs if not (i.state and i.state.schema) and not i.outlook]
     if waiting:
         return Verdict(reasons=(*reasons, *map(_no_data, waiting)))
@@ -166,14 +166,14 @@ def _decide(
     ready = [bool(i.state and i.state.schema) or (i.outlook and i.outlook.certain) for i in inputs]
     certain = all(ready) and (
         never_ran
-        or corrected
+        or corrected is not None
         or any(advance.reason for advance in advances)
         or any(i.outlook and i.outlook.certain for i in inputs)
     )
     if not certain and not any(i.outlook for i in inputs):
         return IDLE
     # What somebody has committed already is read for certain; what is planned may bring nothing.
-    sure = never_ran or corrected or any(advance.reason for advance in advances)
+    sure = never_ran or corrected is not None or any(advance.reason for advance in advances)
     sure = certain and (sure or _brings_records(inputs))
     cost = _cost(transform, projection, inputs, advances, sure=sure)
     return Verdict(

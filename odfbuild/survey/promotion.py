@@ -24,6 +24,7 @@ from odfbuild.plan.model import Action, DatasetPlan, Plan, drops_history
 from odfbuild.plan.promotion import Branched, Read, plan_promotion
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Config, Project
+from odfbuild.project.settings.policy import OnQueryChange, on_query_change
 from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.branches import BranchName, BranchRef
 from odfbuild.store.cache import project
@@ -44,9 +45,11 @@ def survey_promotion(
     branch: str,
     selection: Selection | None = None,
     consents: Iterable[Consent] = (),
+    forward: Iterable[Consent] = (),
 ) -> tuple[Approved, Subset | None]:
     """The plan of a promotion, and what a selection takes of it.
 
+    `onQueryChange` in odfbuild.yaml gives consents, too, but for datasets that go `forward`.
     `BranchError` E1102 when there is no such branch, also because it was promoted before: a name
     that is misspelt must not look like success.
     """
@@ -66,6 +69,7 @@ def survey_promotion(
         [found.of(name) for name in _inputs_first(states)],
         found.readers,
         consents,
+        _on_change(config, states, forward),
     )
     plan = replace(plan, datasets=tuple(_unprotected(config, main, each) for each in plan.datasets))
     part = _selected(plan, selection, config) if selection else None
@@ -87,6 +91,23 @@ def _if_promoted(error: BranchError, config: Config, branch: str) -> OdfbuildErr
     return error.noted(
         f"it was promoted at {done[-1].finished} (run {done[-1].id}): the heads have what it had"
     ).changed(help="nothing is left to do; a job that is run again can skip this step")
+
+
+def _on_change(
+    config: Config, names: Iterable[str], forward: Iterable[Consent]
+) -> dict[str, tuple[OnQueryChange, str]]:
+    """What `onQueryChange` says about datasets that no option is about."""
+    if all(each.on_query_change is None for each in config.policies):
+        return {}
+    from odfbuild.survey.query_policy import setting
+
+    decided = {each.name.lower() for each in forward}
+    found = {name.lower(): on_query_change(config.policies, name) for name in names}
+    return {
+        name: (said[0], setting(config, said[1]))
+        for name, said in found.items()
+        if said is not None and name not in decided
+    }
 
 
 def check_finished(workspace: Workspace, branch: str | None = None) -> None:

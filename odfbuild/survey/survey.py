@@ -5,7 +5,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from odfbuild.odf.model import DatasetKind, SetTransform
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
-from odfbuild.plan.inputs import Others
+from odfbuild.plan.inputs import NOTHING_BY_POLICY, Others
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.slices import ChainSlices
@@ -35,7 +35,7 @@ from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
 from odfbuild.survey.faults import check_all_are_known, fault_of, faults_of
-from odfbuild.survey.sources import probe_all
+from odfbuild.survey.sources import Probed, probe_all
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from odfbuild.store.branches import Limit
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.survey.branch_part import BranchPart
+    from odfbuild.survey.query_policy import QueryPolicy
 
 _BUSY = {Action.RUN, Action.POLL, Action.APPEND}
 
@@ -81,7 +82,8 @@ class PlanRequest:
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
     datasets to be computed again, `corrections` changelogs that are to follow their query now,
-    `deletions` chains without a definition that are to go, `rewrites` tables that may be written
+    `deletions` chains without a definition that are to go, `forward` datasets whose changed query
+    holds for new records only, whatever the settings say, `rewrites` tables that may be written
     anew although somebody else changed them. With `of_branch` a plan in a branch is about
     what the branch changes, unless it is about a selection; under a `limit` derivatives read part
     of their inputs.
@@ -92,13 +94,18 @@ class PlanRequest:
     rebuilds: tuple[Consent, ...] = ()
     corrections: tuple[Consent, ...] = ()
     deletions: tuple[Consent, ...] = ()
+    forward: tuple[Consent, ...] = ()
     rewrites: tuple[str, ...] = ()
     of_branch: bool = False
     limit: Limit | None = None
 
     def __bool__(self) -> bool:
-        consents = self.rebuilds or self.corrections or self.deletions
-        return bool(self.selection or self.fetch_uncacheable or consents)
+        return bool(self.selection or self.fetch_uncacheable or self.consents or self.deletions)
+
+    @property
+    def consents(self) -> tuple[Consent, ...]:
+        """What options say about the records of datasets whose query changed."""
+        return (*self.rebuilds, *self.corrections, *self.forward)
 
 
 def survey(
@@ -165,69 +172,94 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             memory.watched(definition, None)  # what follows from the clock is not remembered
         places = partial(_place_of, project)
         others = Others(_external(project), partial(_pulled_from, workspace))
-        plan = build_plan(
+        planned = partial(
+            build_plan,
             project,
             graph,
             projections,
-            probed.facts,
-            slices,
-            probed.refusals,
+            slice_index=slices,
             engine_version=engine_version(),
             place_of=places,
-            memory=memory,
             due=due,
             faults=faults,
             unforeseen=unforeseen,
             place_of_check=partial(_place_of_check, project.config),
             others=others,
         )
+        plan = planned(facts=probed.facts, refusals=probed.refusals, memory=memory)
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
+    policy = _query_policy(plan_request, found)
+    if policy is not None:
+        found, probed = _by_policy(found, policy, planned, memory)
     branch = _branch_part(plan_request, found, held)
     if plan_request or branch is not None:
         known = {*graph.order, *projections, *faults, *others.declared}
-        chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
-        if branch is not None:
-            chosen = branch.chosen(chosen)
-        left_out = known - chosen
-        # What an option leaves out or asks for changes what readers are planned to do, this once.
-        selected = [each for each in project.definitions if each.name in chosen]
-        fresh = Memory({}, {}, memory.lineages, memory.right)
-        probed = probe_all(
-            project, workspace, selected, projections, fresh, plan_request.fetch_uncacheable
-        )
-        if branch is not None:
-            probed.refusals.update(branch.refusals(selected))
-        rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)
-        plan = build_plan(
-            project,
-            graph,
-            projections,
-            probed.facts,
-            slices,
-            probed.refusals,
-            left_out,
-            rebuilt,
-            {name: workspace.branches_of(name) for name in deleted},
-            places,
-            fresh,
-            engine_version(),
-            due,
-            corrected,
-            faults,
-            unforeseen,
-            partial(_place_of_check, project.config),
-            others,
-        )
-        plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
-        if branch is not None:
-            plan = branch.described(plan, projections)
-        found = replace(found, plan=plan)
+        found, probed = _as_asked(found, plan_request, branch, policy, known, planned, memory)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
     plan = _with_windows(plan, found, slices)
     if probed.unread:
         plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.unread)))
     return replace(found, plan=_with_tables(plan, found, plan_request.rewrites))
+
+
+def _anew(memory: Memory) -> Memory:
+    """For what settings and options change: that is said of this plan only."""
+    return Memory({}, {}, memory.lineages, memory.right)
+
+
+def _by_policy(
+    found: Survey, policy: QueryPolicy, planned: Callable[..., Plan], memory: Memory
+) -> tuple[Survey, Probed]:
+    """The plan with what `onQueryChange` makes of changed queries."""
+    project, fresh = found.project, _anew(memory)
+    probed = probe_all(project, found.workspace, project.definitions, found.projections, fresh)
+    plan = planned(
+        facts=probed.facts, refusals=probed.refusals, memory=fresh, by_policy=policy.settled()
+    )
+    return replace(found, plan=with_renames(plan, found.renames)), probed
+
+
+def _as_asked(
+    found: Survey,
+    plan_request: PlanRequest,
+    branch: BranchPart | None,
+    policy: QueryPolicy | None,
+    known: Collection[str],
+    planned: Callable[..., Plan],
+    memory: Memory,
+) -> tuple[Survey, Probed]:
+    """The plan of what is selected, with what options let happen.
+
+    What an option leaves out or asks for changes what readers are planned to do, this once.
+    """
+    project, workspace, projections = found.project, found.workspace, found.projections
+    chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
+    if branch is not None:
+        chosen = branch.chosen(chosen)
+    left_out = {*known}.difference(chosen)
+    selected = [each for each in project.definitions if each.name in chosen]
+    fresh = _anew(memory)
+    probed = probe_all(
+        project, workspace, selected, projections, fresh, plan_request.fetch_uncacheable
+    )
+    if branch is not None:
+        probed.refusals.update(branch.refusals(selected))
+    rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)
+    plan = planned(
+        facts=probed.facts,
+        refusals=probed.refusals,
+        left_out=left_out,
+        rebuilt=rebuilt,
+        deleted={name: workspace.branches_of(name) for name in deleted},
+        memory=fresh,
+        corrected=corrected,
+        by_policy=policy.settled(left_out, deleted) if policy else NOTHING_BY_POLICY,
+    )
+    plan = with_renames(replace(plan, pins=_pins(plan, projections)), found.renames)
+    if branch is not None:
+        plan = branch.described(plan, projections)
+    return replace(found, plan=plan), probed
 
 
 def _with_tables(plan: Plan, found: Survey, rewrites: Sequence[str]) -> Plan:
@@ -271,14 +303,20 @@ def _asked_for(
     plan_request: PlanRequest, found: Survey, left_out: Collection[str]
 ) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
     """The datasets that options let rebuild, delete and correct; raises where that cannot be."""
-    if not (plan_request.rebuilds or plan_request.deletions or plan_request.corrections):
+    if not (plan_request.consents or plan_request.deletions):
         return frozenset(), (), frozenset()  # who reads what takes all chains to tell
     from odfbuild.plan.changes.correct import to_correct
     from odfbuild.plan.changes.delete import to_delete
+    from odfbuild.plan.changes.on_query_change import check_forward
     from odfbuild.plan.changes.rebuild import to_rebuild
     from odfbuild.survey.protection import check_unprotected
 
     project, projections = found.project, found.projections
+    check_forward(
+        plan_request.forward,
+        (*plan_request.rebuilds, *plan_request.corrections),
+        project.definitions,
+    )
     if plan_request.deletions:
         check_all_are_known(project)
     deleted = to_delete(plan_request.deletions, project.definitions, projections, left_out)
@@ -289,6 +327,23 @@ def _asked_for(
     for name in (*sorted(rebuilt), *deleted):
         check_unprotected(project.config, found.workspace, name, lying.get(name, name))
     return rebuilt, deleted, corrected
+
+
+def _query_policy(plan_request: PlanRequest, found: Survey) -> QueryPolicy | None:
+    """What `onQueryChange` wants; `None`: nothing, or options say it of all changed queries."""
+    policies = found.project.config.policies
+    if all(each.on_query_change is None for each in policies):
+        return None
+    from odfbuild.survey.query_policy import query_policy
+
+    return query_policy(
+        found.plan,
+        found.project,
+        found.workspace,
+        found.projections,
+        found.renames,
+        plan_request.consents,
+    )
 
 
 def _by_dataset(drift: Iterable[ChainDrift]) -> tuple[ChainDrift, ...]:

@@ -12,7 +12,7 @@ from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.slices import ChainSlices
-from odfbuild.project.settings.policy import Policy, refusing
+from odfbuild.project.settings.policy import Policy, on_query_change, refusing
 
 from .worlds import World, ledger, polling
 
@@ -128,3 +128,19 @@ def test_the_last_policy_that_matches_says(name: str, rebuild: str, pattern: str
         ],
     )
     assert refusing(policies, name, rebuild) == pattern
+
+
+def test_the_last_policy_that_says_something_decides_what_a_changed_query_does() -> None:
+    policies = read(
+        tuple[Policy, ...],
+        [
+            {"match": ["prod.*"], "onQueryChange": "rebuild"},
+            {"match": ["prod.sums", "x"], "onQueryChange": "correct"},
+            {"match": ["prod.raw.*"], "onQueryChange": "forward"},
+            {"match": ["*"], "additive": "refuse"},
+        ],
+    )
+    assert on_query_change(policies, "PROD.daily") == ("rebuild", 0)
+    assert on_query_change(policies, "prod.sums") == ("correct", 1)
+    assert on_query_change(policies, "prod.raw.a") == ("forward", 2)
+    assert on_query_change(policies, "dev.daily") is None

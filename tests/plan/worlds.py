@@ -43,6 +43,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
+from odfbuild.plan.inputs import NOTHING_BY_POLICY, ByPolicy
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Config, Definition, Project
@@ -224,13 +225,13 @@ class World:
         config = Config(name="world", root=root, datasets=root / "datasets", state=root / "chains")
         return Project(config=config, definitions=tuple(self.definitions.values()))
 
-    def plan(self) -> Plan:
+    def plan(self, by_policy: ByPolicy = NOTHING_BY_POLICY) -> Plan:
         projections: Mapping[str, Projection] = {n: c.now for n, c in self.chains.items()}
         slices = ChainSlices(
             projections,
             lambda name, block: self.chains[name].blocks[block],
         )
-        return build_plan(self.project, self, projections, self.facts, slices)
+        return build_plan(self.project, self, projections, self.facts, slices, by_policy=by_policy)
 
     def planned(self, name: str) -> DatasetPlan:
         return {dataset.name: dataset for dataset in self.plan().datasets}[name]

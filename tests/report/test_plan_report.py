@@ -19,6 +19,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import plan_digest
 from odfbuild.plan.drift import ChainDrift, DriftCause
+from odfbuild.plan.inputs import ByPolicy
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.plan.saved import read_plan
 from odfbuild.report.forms.rows import EventView, Row
@@ -96,6 +97,21 @@ SCREENS = {
     "plan-readers": changed_column,
     "plan-changed-changelog": changed_changelog,
 }
+
+
+def test_a_plan_says_which_setting_corrects_rebuilds_or_does_not_apply():
+    world = changed_changelog().derivative("copy", "flights")
+    world.commit("copy").run(7, world.chains["flights"])
+    world.derivative("copy", "flights", query=MAKE_IT_STRICT)
+    world.commit("worst").run(5, world.chains["late"])
+    world.derivative("worst", "late", query=LATE.replace("flights", "late"))
+    setting = "`onQueryChange: correct` in odfbuild.yaml:12"
+    by_policy = ByPolicy(
+        corrected={"late": setting},
+        rebuilt={"worst": "`onQueryChange: rebuild` in odfbuild.yaml:14"},
+        kept={"copy": f"{setting} corrects only what is kept as a changelog: its records stay"},
+    )
+    assert_golden("plan-on-query-change.txt", render_plan(world.plan(by_policy)))
 
 
 @pytest.mark.parametrize("name", SCREENS)

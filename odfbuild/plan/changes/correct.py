@@ -19,10 +19,14 @@ from odfbuild.plan.model import Reason, ReasonCode
 from odfbuild.project.model import Definition
 from odfbuild.wording import did_you_mean
 
-ASKED_FOR = Reason(
-    code=ReasonCode.CORRECT,
-    message="--allow correct is given: its records are corrected to match the current query",
-)
+
+def asked_for(by: str | None = None) -> Reason:
+    """The reason of a correction that a setting, or else an option asks for."""
+    return Reason(
+        code=ReasonCode.CORRECT,
+        message=f"{by or '--allow correct is given'}: its records are corrected to match the "
+        "current query",
+    )
 
 
 def to_correct(
@@ -54,7 +58,7 @@ def to_correct(
                 "remove the `+`: downstream datasets get the corrections as new records: "
                 f"correct:{name}",
             )
-        if not _is_changelog(definition, engines):
+        if not is_changelog(definition, engines):
             raise _cannot(
                 name,
                 f"the records of '{name}' cannot be corrected: it is not kept as a changelog",
@@ -85,7 +89,8 @@ def waiting(name: str, state: Projection) -> Reason:
     )
 
 
-def _is_changelog(definition: Definition, engines: Engines) -> bool:
+def is_changelog(definition: Definition, engines: Engines) -> bool:
+    """Whether the text of its query speaks for a result whose records can be corrected."""
     return any(
         isinstance(event, SetTransform)
         and remote_of(event.transform, engines) is None

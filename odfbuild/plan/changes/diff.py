@@ -107,6 +107,12 @@ def diff(
     return difference if refusal is None else refused(refusal)
 
 
+def changes_query(snapshot: DatasetSnapshot, projection: Projection, ids: Identities) -> bool:
+    """Whether a definition has another transformation than its chain, be it possible or not."""
+    changes, _ = _changes(snapshot, projection, ids)
+    return any(isinstance(each.after, SetTransform) for each in changes)
+
+
 def _diff_committed(
     snapshot: DatasetSnapshot, projection: Projection, ids: Identities, place: Place
 ) -> Diff:

@@ -62,13 +62,17 @@ def to_rebuild(
     return wanted
 
 
-def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
-    """The plan of a rebuild, from what would be planned if the dataset had no chain yet."""
+def as_rebuild(fresh: DatasetPlan, state: Projection, by: str | None = None) -> DatasetPlan:
+    """The plan of a rebuild, from what would be planned if the dataset had no chain yet.
+
+    `by` says which setting asks for it, if it was no option.
+    """
     if fresh.refusal is not None:
         return replace(fresh, id=state.dataset_id, expected_head=state.head)
     again = Reason(
         code=ReasonCode.REBUILD,
-        message=f"--allow rebuild is given: {state.records:,} records are dropped and recomputed",
+        message=f"{by or '--allow rebuild is given'}: {state.records:,} records are dropped and "
+        "recomputed",
     )
     implied = (ReasonCode.NEW, ReasonCode.NEVER_RUN)
     return replace(
