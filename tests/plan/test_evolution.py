@@ -177,21 +177,21 @@ def test_a_wider_type_and_a_new_name_are_told_how_to_stand_beside_the_old_column
 
 
 def test_types_are_told_as_definitions_declare_them() -> None:
-    world = of_types("amount DECIMAL(14, 2)", "tags ARRAY<STRING>", "at TIMESTAMP")
-    columns = ("amount DECIMAL(18, 4)", "tags ARRAY<INT>", "at TIMESTAMP(6)")
+    world = of_types("amount DECIMAL(14, 2)", "place STRUCT<x: INT>", "at TIMESTAMP")
+    columns = ("amount DECIMAL(18, 4)", "place STRUCT<x: DOUBLE>", "at TIMESTAMP(6)")
     notes = refused(planned("r", world.root("r", source(*columns))))
     assert notes[:3] == (
         "column 'amount' is DECIMAL(18, 4) now, and DECIMAL(14, 2) in the committed schema",
-        "column 'tags[]' is INT now, and STRING in the committed schema",
+        "column 'place.x' is DOUBLE now, and INT in the committed schema",
         "column 'at' is TIMESTAMP(6) now, and TIMESTAMP in the committed schema",
     )
 
 
-PLACE = "place STRUCT<street: STRING, spots: ARRAY<STRUCT<x: INT>>>"
+PLACE = "place STRUCT<street: STRING, spot: STRUCT<x: INT>>"
 
 
 def test_optional_members_of_structures_are_added_like_columns() -> None:
-    grown = "place STRUCT<zip: INT, street: STRING, spots: ARRAY<STRUCT<x: INT, y: INT>>>"
+    grown = "place STRUCT<zip: INT, street: STRING, spot: STRUCT<x: INT, y: INT>>"
     world = of_types("id BIGINT", PLACE)
     world.chains["r"].append(source("id BIGINT", PLACE))
     world.derivative("all", "r", query="SELECT event_time, id, place FROM r")
@@ -201,7 +201,7 @@ def test_optional_members_of_structures_are_added_like_columns() -> None:
         event = SetDataSchema(raw_arrow_schema=to_raw(pa.schema(fields)))
         world.commit(name).append(event).run(3, world.chains["r"])
     world.root("r", source("id BIGINT", grown))
-    effect = ColumnEffect(added=("place.zip", "place.spots[].y"))
+    effect = ColumnEffect(added=("place.zip", "place.spot.y"))
     assert world.planned("r").columns == effect
     assert world.planned("all").columns == effect
     assert world.planned("ids").columns is None
@@ -212,17 +212,17 @@ def test_optional_members_of_structures_are_added_like_columns() -> None:
     [
         ("place STRUCT<street: STRING>", "column 'place' has members street, committed: "),
         (
-            "place STRUCT<zip: INT NOT NULL, street: STRING, spots: ARRAY<STRUCT<x: INT>>>",
+            "place STRUCT<zip: INT NOT NULL, street: STRING, spot: STRUCT<x: INT>>",
             "new and required",
         ),
-        ("place STRUCT<zip: INT, spots: ARRAY<STRUCT<x: INT>>, street: STRING>", "has members"),
+        ("place STRUCT<zip: INT, spot: STRUCT<x: INT>, street: STRING>", "has members"),
         (
-            "place STRUCT<zip: INT, street: INT, spots: ARRAY<STRUCT<x: INT>>>",
+            "place STRUCT<zip: INT, street: INT, spot: STRUCT<x: INT>>",
             "'place.street' is INT now",
         ),
         (
-            "place STRUCT<street: STRING, spots: ARRAY<STRUCT<x: BIGINT>>>",
-            "'place.spots[].x' is BIGINT",
+            "place STRUCT<street: STRING, spot: STRUCT<x: BIGINT>>",
+            "'place.spot.x' is BIGINT",
         ),
     ],
 )

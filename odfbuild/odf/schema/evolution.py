@@ -80,11 +80,7 @@ def _grown(
     old: arrow.Field, new: arrow.Field, path: str, members: list[tuple[str, arrow.Field]]
 ) -> arrow.Field:
     """`old` with members of `new`, which join the `members`; those that it has keep their order."""
-    kinds = old.type, new.type
-    if all(each.name in arrow.LISTS for each in kinds):
-        item = _grown(old.type.item, new.type.item, f"{path}[]", members)
-        return replace(old, type=replace(old.type, fields=(item,)))
-    if any(each.name != "struct" for each in kinds):
+    if old.type.name != "struct" or new.type.name != "struct":
         return old
     own = {each.name: each for each in old.type.fields}
     if [each.name for each in new.type.fields if each.name in own] != [*own]:

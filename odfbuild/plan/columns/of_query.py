@@ -356,13 +356,13 @@ def _kept(kind: arrow.Type) -> arrow.Type | None:
         return arrow.Type("string")
     if kind.name in ("binary", "large_binary"):
         return arrow.Type("binary")
-    if kind.name in ("struct", "list"):
-        return _kept_parts(kind)
+    if kind.name == "struct":
+        return _kept_members(kind)
     return kind if kind.name in _CERTAIN else None
 
 
-def _kept_parts(kind: arrow.Type) -> arrow.Type | None:
-    """A structure or list; `None` where one of its parts is not sure, as times in it are not."""
+def _kept_members(kind: arrow.Type) -> arrow.Type | None:
+    """A structure; `None` where one of its members is not sure, as times in it are not."""
     parts = []
     for each in kind.fields:
         part = None if each.type.name == "timestamp" else _kept(each.type)
