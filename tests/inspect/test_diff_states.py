@@ -60,6 +60,20 @@ def test_a_correction_that_was_taken_back_is_no_difference(made: Chain) -> None:
     assert not diff(made, old).differs
 
 
+def test_members_that_a_structure_gained_change_no_earlier_record(tmp_path: Path) -> None:
+    one, two = pa.field("a", pa.int64()), pa.field("b", pa.string())
+    key = pa.field("id", pa.int64())
+    made = Chain(workspace(tmp_path), "a.b", key, pa.field("v", pa.struct([one])))
+    made.add([(1, 1, {"a": 1}), (2, 2, {"a": 2}), (3, 3, None)])
+    old = state(made)
+    made.grow(key, pa.field("v", pa.struct([two, one])))
+    made.add([(2, 2, {"a": 2, "b": None}), (2, 2, {"a": 2, "b": "x"})], [F, T])
+    found = diff(made, old)
+    assert (found.added, found.removed, found.changed, found.common) == (0, 0, 1, 3)
+    assert [dict(each.key) for each in found.samples] == [{"id": 2}]
+    assert found.schema
+
+
 def test_slices_that_both_states_have_are_not_needed(made: Chain) -> None:
     made.add([(1, 1, "a")])
     old = state(made)

@@ -182,7 +182,7 @@ def test_columns_without_attributes_take_over_those_of_the_dataset() -> None:
     [
         ([pa.field("a", pa.int64(), False), pa.field("b", pa.large_string(), False)], None),
         ([pa.field("a", pa.int64()), pa.field("b", pa.string())], "'a' may hold nulls"),
-        ([pa.field("a", pa.int32(), False), pa.field("b", pa.string())], "'a' is int32"),
+        ([pa.field("a", pa.int32(), False), pa.field("b", pa.string())], "'a' is INT now"),
         ([pa.field("a", pa.int64(), False)], "'b' is missing"),
         ([*OLD, pa.field("c", pa.int8())], "'c' is new"),
         ([OLD.field("b"), OLD.field("a")], "another order"),

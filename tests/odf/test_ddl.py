@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.odf.schema.ddl import DdlError, parse_ddl
+from odfbuild.odf.schema.ddl import DdlError, ddl_of, ddl_of_both, parse_ddl
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow
 from tests.odf.ddl_text import to_ddl
 
 
@@ -99,6 +100,21 @@ def test_what_is_written_is_read_back(columns: list[tuple[str, pa.DataType, bool
     unique = {name: pa.field(name, kind, nullable) for name, kind, nullable in columns}
     schema = pa.schema(list(unique.values()))
     assert parse_ddl(to_ddl(schema)) == schema
+
+
+@given(KINDS | st.sampled_from([pa.uuid(), pa.decimal256(50, 3), pa.date32(), pa.float32()]))
+def test_a_type_is_written_as_a_definition_declares_it(kind: pa.DataType) -> None:
+    field = from_pyarrow(pa.schema([pa.field("x", kind)])).field("x")
+    assert parse_ddl([f"x {ddl_of(field.type)}"]).field("x").type == kind
+
+
+def test_types_that_definitions_cannot_tell_apart_keep_the_names_of_arrow() -> None:
+    kinds = [pa.timestamp("ms"), pa.timestamp("ms", "UTC"), pa.int32(), pa.large_string()]
+    schema = from_pyarrow(pa.schema([pa.field(str(at), each) for at, each in enumerate(kinds)]))
+    naive, zoned, whole, text = (each.type for each in schema)
+    assert ddl_of_both(naive, zoned) == ("timestamp[ms]", "TIMESTAMP")
+    assert ddl_of_both(whole, text) == ("INT", "STRING")
+    assert ddl_of_both(text, text) == ("large_string", "large_string")
 
 
 @given(st.text(max_size=30))

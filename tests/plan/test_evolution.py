@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from odfbuild.odf.model import (
@@ -18,6 +19,8 @@ from odfbuild.odf.model import (
     SqlQueryStep,
     TransformSql,
 )
+from odfbuild.odf.schema.arrow_schema import to_raw
+from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.plan.model import Action, ColumnEffect, DatasetPlan
 
 from .worlds import World, pipeline, polling
@@ -66,7 +69,7 @@ def test_a_new_column_of_a_source_is_added() -> None:
     "columns, note",
     [
         (("id BIGINT",), "column 'name' is missing"),
-        (("id STRING", "name STRING"), "column 'id' is string now, and int64"),
+        (("id STRING", "name STRING"), "column 'id' is STRING now, and BIGINT"),
         (("id BIGINT", "title STRING"), "column 'name' is missing"),
         (("name STRING", "id BIGINT"), "the columns stand in another order"),
         (("id BIGINT", "name STRING", "gate INT NOT NULL"), "column 'gate' is new and required"),
@@ -129,6 +132,105 @@ def test_event_time_is_required_whatever_the_source_says() -> None:
     assert plan.columns.added == ("gate",)
 
 
+def of_types(*columns: str) -> World:
+    """A root `r` whose committed columns are declared like this."""
+    world = World().root("r")
+    fields = [
+        pa.field("event_time", pa.timestamp("ms", "UTC"), nullable=False),
+        *parse_ddl(columns),
+    ]
+    # Records after the schema, so that it counts.
+    world.commit("r").append(SetDataSchema(raw_arrow_schema=to_raw(pa.schema(fields)))).add(3)
+    return world
+
+
+@pytest.mark.parametrize(
+    "before, after, help",
+    [
+        (
+            "amount DECIMAL(14, 2)",
+            "amount DECIMAL(18, 4)",
+            "keep 'amount' as DECIMAL(14, 2) and add a column that is DECIMAL(18, 4), by a query "
+            "in `preprocess`: `TRY_CAST(amount AS DECIMAL(14, 2)) AS amount, "
+            "amount AS amount_wide`; or give",
+        ),
+        (
+            "`full price` INT",
+            "`full price` BIGINT",
+            "`TRY_CAST(`full price` AS INT) AS `full price`, `full price` AS `full price_wide``",
+        ),
+        ("amount BIGINT", "amount INT", "keep these columns as they are and add new ones"),
+        ("amount FLOAT", "amount INT", "keep these columns as they are and add new ones"),
+        ("old INT", "new INT", "keep 'old' and add 'new' with the same values"),
+        ("old INT", "new BIGINT", "keep these columns as they are and add new ones"),
+    ],
+)
+def test_a_wider_type_and_a_new_name_are_told_how_to_stand_beside_the_old_column(
+    before: str, after: str, help: str
+) -> None:
+    world = of_types("id BIGINT", before)
+    world.chains["r"].append(source("id BIGINT", before))
+    refusal = planned("r", world.root("r", source("id BIGINT", after))).refusal
+    assert refusal is not None
+    assert refusal.code == "E0314"
+    assert help in str(refusal.help)
+
+
+def test_types_are_told_as_definitions_declare_them() -> None:
+    world = of_types("amount DECIMAL(14, 2)", "place STRUCT<x: INT>", "at TIMESTAMP")
+    columns = ("amount DECIMAL(18, 4)", "place STRUCT<x: DOUBLE>", "at TIMESTAMP(6)")
+    notes = refused(planned("r", world.root("r", source(*columns))))
+    assert notes[:3] == (
+        "column 'amount' is DECIMAL(18, 4) now, and DECIMAL(14, 2) in the committed schema",
+        "column 'place.x' is DOUBLE now, and INT in the committed schema",
+        "column 'at' is TIMESTAMP(6) now, and TIMESTAMP in the committed schema",
+    )
+
+
+PLACE = "place STRUCT<street: STRING, spot: STRUCT<x: INT>>"
+
+
+def test_optional_members_of_structures_are_added_like_columns() -> None:
+    grown = "place STRUCT<zip: INT, street: STRING, spot: STRUCT<x: INT, y: INT>>"
+    world = of_types("id BIGINT", PLACE)
+    world.chains["r"].append(source("id BIGINT", PLACE))
+    world.derivative("all", "r", query="SELECT event_time, id, place FROM r")
+    world.derivative("ids", "r", query="SELECT event_time, id FROM r")
+    for name, columns in (("all", ["id BIGINT", PLACE]), ("ids", ["id BIGINT"])):
+        fields = [pa.field("event_time", pa.timestamp("ms", "UTC"), False), *parse_ddl(columns)]
+        event = SetDataSchema(raw_arrow_schema=to_raw(pa.schema(fields)))
+        world.commit(name).append(event).run(3, world.chains["r"])
+    world.root("r", source("id BIGINT", grown))
+    effect = ColumnEffect(added=("place.zip", "place.spot.y"))
+    assert world.planned("r").columns == effect
+    assert world.planned("all").columns == effect
+    assert world.planned("ids").columns is None
+
+
+@pytest.mark.parametrize(
+    "grown, note",
+    [
+        ("place STRUCT<street: STRING>", "column 'place' has members street, committed: "),
+        (
+            "place STRUCT<zip: INT NOT NULL, street: STRING, spot: STRUCT<x: INT>>",
+            "new and required",
+        ),
+        ("place STRUCT<zip: INT, spot: STRUCT<x: INT>, street: STRING>", "has members"),
+        (
+            "place STRUCT<zip: INT, street: INT, spot: STRUCT<x: INT>>",
+            "'place.street' is INT now",
+        ),
+        (
+            "place STRUCT<street: STRING, spot: STRUCT<x: BIGINT>>",
+            "'place.spot.x' is BIGINT",
+        ),
+    ],
+)
+def test_other_changes_within_structures_are_refused(grown: str, note: str) -> None:
+    world = of_types("id BIGINT", PLACE).root("r", source("id BIGINT", grown))
+    assert any(note in each for each in refused(world.planned("r")))
+
+
 # --- Queries ---
 
 
@@ -143,7 +245,7 @@ def test_a_new_column_of_a_query_is_added() -> None:
         ("SELECT event_time, id FROM flights", "column 'name' is missing"),
         (
             "SELECT event_time, CAST(id AS STRING) AS id, name FROM flights",
-            "column 'id' is string now, and int64",
+            "column 'id' is STRING now, and BIGINT",
         ),
         ("SELECT event_time, name, id FROM flights", "the columns stand in another order"),
         ("SELECT event_time, id, name AS title FROM flights", "column 'name' is missing"),

@@ -57,6 +57,12 @@ class Chain:
         events = (*((APPENDS,) if appends else ()), SetDataSchema(schema=to_odf(self.schema)))
         self.store = space.create(name, kind, events, NOW)
 
+    def grow(self, *columns: pa.Field) -> None:
+        """Set a schema with these data columns, of which there may be more than before."""
+        self.schema = pa.schema([*SYSTEM, *columns])
+        event = SetDataSchema(schema=to_odf(self.schema))
+        self.store.append(self.store.head(), (event,), NOW)
+
     def add(self, rows: Sequence[tuple[Any, ...]], ops: Sequence[int] | None = None) -> None:
         """Commit rows of event time (milliseconds) and data columns."""
         columns = list(zip(*rows, strict=True))

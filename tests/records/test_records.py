@@ -49,6 +49,32 @@ def test_the_current_state_has_no_retracted_records_and_no_system_columns(people
     assert sorted(asked(found, "SELECT who, n FROM v ORDER BY who")) == [("Ann", 3), ("Cyd", None)]
 
 
+@pytest.mark.parametrize("text", ["x", "x" * 100_000])
+def test_members_that_came_later_are_null_in_older_records(tmp_path: Path, text: str) -> None:
+    a, b, c = pa.field("a", pa.int32()), pa.field("b", pa.string()), pa.field("c", pa.int64())
+    inner = [pa.field("s", pa.struct([c])), pa.field("s", pa.struct([b, c]))]
+    chain = Chain(workspace(tmp_path), "places", N, pa.field("place", pa.struct([a, inner[0]])))
+    old = [{"a": 1, "s": {"c": 5}}, {"a": None, "s": None}, None]
+    chain.add([(day, day, each) for day, each in enumerate(old)])
+    chain.grow(N, pa.field("place", pa.struct([b, a, inner[1]])))
+    full = {"b": text, "a": 1, "s": {"b": text, "c": 5}}
+    taken = {"b": None, "a": 1, "s": {"b": None, "c": 5}}
+    chain.add([(0, 0, taken), (0, 0, full)], [F, T])
+    nulls = {"b": None, "a": None, "s": None}
+    whole = [(0, taken), (1, nulls), (2, None), (0, taken), (0, full)]
+    history = chain.records(view="history")
+    assert rows(history, ["n", "place"]) == whole
+    assert asked(history, 'SELECT n, place FROM v ORDER BY "offset"') == whole
+    assert rows(history, ["n", "place"], pc.field("n") > 0) == whole[1:3]
+    assert rows(history, ["n"], pc.field("place", "s", "b").is_valid()) == [(0,)]
+    assert [(e["n"], e["place"]) for e in history.last(5, ["n", "place"]).to_pylist()] == whole
+    now = [(1, nulls), (2, None), (0, full)]
+    assert rows(chain.records(), ["n", "place"]) == now
+    assert sorted(asked(chain.records(), "SELECT n, place FROM v"), key=repr) == sorted(
+        now, key=repr
+    )
+
+
 def test_the_history_has_every_record_in_order(people: Chain) -> None:
     found = people.records(view="history")
     assert [row[:2] for row in rows(found)] == list(enumerate([A, A, A, A, F, T, R, R]))

@@ -49,16 +49,22 @@ def is_nested(kind: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """A column of both states, by its name in each, and its types."""
+    """A column of both states, by its name in each, and its types.
+
+    With `more_members` it is a structure whose old values become new ones by what is missing.
+    """
 
     name: str
     old_name: str
     old_type: str
     new_type: str
+    more_members: bool = False
 
     def value(self, *, new: bool) -> str:
         """SQL text for its values in one state, of a type that both can have."""
         name = quote(self.name if new else self.old_name)
+        if self.more_members:
+            return name if new else f"CAST({name} AS {self.new_type})"
         return name if self._have_a_type() else f"CAST({name} AS VARCHAR)"
 
     def _have_a_type(self) -> bool:
@@ -96,7 +102,8 @@ def common_columns(
             )
             continue
         before = old_types[earlier]
-        common.append(Common(name, earlier, before, kind))
+        more = _has_more_members(connection, before, kind)
+        common.append(Common(name, earlier, before, kind, more))
         if earlier != name:
             differences.append(
                 SchemaDifference(change=ColumnChange.RENAMED, column=name, old_name=earlier)
@@ -114,6 +121,21 @@ def common_columns(
         if name not in kept
     ]
     return tuple(common), tuple(differences)
+
+
+def _has_more_members(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> bool:
+    """Whether a type of DuckDB is a structure with all members of another one, and more."""
+    if old == new or not (old.startswith("STRUCT(") and new.startswith("STRUCT(")):
+        return False
+    members = [dict(connection.type(each).children) for each in (old, new)]
+    return all(
+        name in members[1]
+        and (
+            members[1][name] == kind
+            or _has_more_members(connection, str(kind), str(members[1][name]))
+        )
+        for name, kind in members[0].items()
+    )
 
 
 def _renamed(

@@ -22,6 +22,7 @@ from odfbuild.odf.model import (
     DataTypeStruct,
 )
 from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.ddl import ddl_of_both
 from odfbuild.values import dataclass
 
 ENCODING_KEYS = (
@@ -288,7 +289,8 @@ def _attributes(field: arrow.Field) -> dict[bytes, bytes]:
 def _type_problems(old: arrow.Type, new: arrow.Type, name: str) -> Iterator[str]:
     family = _family(old)
     if family != _family(new):
-        yield f"column '{name}' is {new} now, and {old} in the committed schema"
+        found, committed = ddl_of_both(new, old)
+        yield f"column '{name}' is {found} now, and {committed} in the committed schema"
     elif family == "list":
         yield from _field_problems(old.item, new.item, f"{name}[]")
     elif family == "struct":

@@ -110,6 +110,56 @@ def quoted_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
+_WRITTEN = {
+    **{f"int{bits}": name for name, bits in _BITS.items()},
+    **{f"uint{bits}": f"{name} UNSIGNED" for name, bits in _BITS.items()},
+    **{kind: name for name, kind in _PLAIN.items()},
+    **dict.fromkeys(arrow.TEXTS, "STRING"),
+    **dict.fromkeys(arrow.BYTES, "BINARY"),
+    "float64": "DOUBLE",
+}
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def ddl_of(kind: arrow.Type) -> str:
+    """A type as it is written in DDL, as in `DECIMAL(18, 4)`; Arrow's name where DDL has none.
+
+    For people: how Arrow lays out text, bytes and lists is left out.
+    """
+    if kind.name in _WRITTEN:
+        return _WRITTEN[kind.name]
+    if kind.name in arrow.DECIMALS:
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if kind.name == "timestamp" and kind.zone == "UTC":
+        return "TIMESTAMP" if kind.unit == "ms" else f"TIMESTAMP({_DIGITS[str(kind.unit)]})"
+    if kind.name in arrow.TIMES:
+        return f"TIME({_DIGITS[str(kind.unit)]})"
+    if kind == arrow.UUID_BYTES:
+        return "UUID"
+    if kind.name in arrow.LISTS:
+        return f"ARRAY<{_ddl_of_part(kind.item)}>"
+    if kind.name == "map":
+        key, value = kind.fields
+        return f"MAP<{ddl_of(key.type)}, {_ddl_of_part(value)}>"
+    if kind.name == "struct":
+        members = (f"{quoted_name(each.name)}: {_ddl_of_part(each)}" for each in kind.fields)
+        return f"STRUCT<{', '.join(members)}>"
+    return str(kind)
+
+
+def ddl_of_both(one: arrow.Type, other: arrow.Type) -> tuple[str, str]:
+    """Two types that differ, as `ddl_of` has them; Arrow's names where DDL cannot tell them apart.
+
+    So it is with times in another zone, or without one.
+    """
+    texts = ddl_of(one), ddl_of(other)
+    return texts if texts[0] != texts[1] else (str(one), str(other))
+
+
+def _ddl_of_part(field: arrow.Field) -> str:
+    return ddl_of(field.type) + ("" if field.nullable else " NOT NULL")
+
+
 def parse_ddl(columns: Sequence[str], *, strict: bool = False) -> pa.Schema:
     """The columns that `read_ddl` finds, as PyArrow holds them."""
     from odfbuild.odf.schema.pyarrow_form import to_pyarrow

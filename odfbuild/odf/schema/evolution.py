@@ -1,7 +1,8 @@
-"""How the schema of a dataset grows: optional columns may be added, nothing else changes.
+"""How the schema of a dataset grows: by optional columns, and optional members of structures.
 
-Works on the Arrow schemas of data slices, and writes the result in the form (Arrow or ODF) that the
-chain uses. Pure. Source: Open Data Fabric, "Schema Evolution".
+Nothing else changes: a column keeps its name, its place and the rest of its type. Works on the
+Arrow schemas of data slices, and writes the result in the form (Arrow or ODF) that the chain uses.
+Pure. Source: Open Data Fabric, "Schema Evolution"; reference behaviour, chain validation.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from odfbuild.odf.model import DataSchema, SetDataSchema
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import odf_form
 from odfbuild.odf.schema.arrow_raw import write_raw
-from odfbuild.odf.schema.compare import incompatibilities
+from odfbuild.odf.schema.compare import incompatibilities, strip_encoding
+from odfbuild.odf.schema.widening import holds_all_of
 from odfbuild.values import dataclass
 
 
@@ -22,13 +24,18 @@ class SchemaGrowth:
     """What becomes of a schema: `added` columns, or the `problems` that make the change breaking.
 
     `schema` has the columns in the order of the new records; it is the committed one when nothing
-    is added. `broken` are the committed columns that would be missing or of another type.
+    is added. `added` names the members that join structures, too, as in `address.zip`; `grown` are
+    the columns that they join. `broken` are the committed columns that would be missing or of
+    another type, `wider` those whose new type would hold every value: name, committed type, new
+    type.
     """
 
     schema: arrow.Schema
     added: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    wider: tuple[tuple[str, arrow.Type, arrow.Type], ...] = ()
+    grown: tuple[str, ...] = ()
 
 
 def grow(committed: arrow.Schema, new: arrow.Schema) -> SchemaGrowth:
@@ -36,20 +43,54 @@ def grow(committed: arrow.Schema, new: arrow.Schema) -> SchemaGrowth:
 
     Records that exist have no value in an added column, so it must be optional.
     """
-    added = tuple(name for name in new.names if name not in committed.names)
-    problems = incompatibilities(committed, _without(new, added))
+    columns = tuple(name for name in new.names if name not in committed.names)
+    grown, members = _with_members(committed, new)
+    problems = incompatibilities(grown, _without(new, columns))
     problems += [
         f"column '{name}' is new and required, and older records have no value in it"
-        for name in added
-        if not new.field(name).nullable
+        for name, field in (*((n, new.field(n)) for n in columns), *members)
+        if not field.nullable
     ]
+    added = (*columns, *(path for path, _ in members))
     if problems:
-        broken = tuple(name for name in committed.names if _is_broken(name, committed, new))
-        return SchemaGrowth(committed, added, tuple(problems), broken)
+        broken = tuple(name for name in committed.names if _is_broken(name, grown, new))
+        kinds = [(n, committed.field(n).type, new.field(n).type) for n in broken if n in new.names]
+        wider = tuple(each for each in kinds if holds_all_of(each[2], each[1]))
+        return SchemaGrowth(committed, added, tuple(problems), broken, wider)
     if not added:
         return SchemaGrowth(committed)
-    fields = [new.field(n) if n in added else committed.field(n) for n in new.names]
-    return SchemaGrowth(arrow.schema(fields, committed.metadata), added)
+    fields = [new.field(n) if n in columns else grown.field(n) for n in new.names]
+    changed = tuple(e.name for e in committed if e.type != grown.field(e.name).type)
+    return SchemaGrowth(arrow.schema(fields, committed.metadata), added, grown=changed)
+
+
+def _with_members(
+    committed: arrow.Schema, new: arrow.Schema
+) -> tuple[arrow.Schema, list[tuple[str, arrow.Field]]]:
+    """The committed columns with the members that structures in `new` have beside their own."""
+    members: list[tuple[str, arrow.Field]] = []
+    fields = [
+        _grown(each, new.field(each.name), each.name, members) if each.name in new.names else each
+        for each in committed
+    ]
+    return arrow.schema(fields, committed.metadata), members
+
+
+def _grown(
+    old: arrow.Field, new: arrow.Field, path: str, members: list[tuple[str, arrow.Field]]
+) -> arrow.Field:
+    """`old` with members of `new`, which join the `members`; those that it has keep their order."""
+    if old.type.name != "struct" or new.type.name != "struct":
+        return old
+    own = {each.name: each for each in old.type.fields}
+    if [each.name for each in new.type.fields if each.name in own] != [*own]:
+        return old
+    members += [(f"{path}.{e.name}", e) for e in new.type.fields if e.name not in own]
+    fields = tuple(
+        _grown(own[each.name], each, f"{path}.{each.name}", members) if each.name in own else each
+        for each in new.type.fields
+    )
+    return replace(old, type=replace(old.type, fields=fields))
 
 
 def required_as(schema: arrow.Schema, committed: arrow.Schema) -> arrow.Schema:
@@ -114,8 +155,8 @@ def grown_event(committed: SetDataSchema, growth: SchemaGrowth) -> SetDataSchema
 
     if committed.schema is None:
         return SetDataSchema(raw_arrow_schema=write_raw(growth.schema))
-    known = {field.name: field for field in committed.schema.fields}
-    fields = odf_form(growth.schema).fields
+    known = {f.name: f for f in committed.schema.fields if f.name not in growth.grown}
+    fields = strip_encoding(odf_form(growth.schema)).fields
     return SetDataSchema(
         schema=DataSchema(
             fields=tuple(known.get(field.name, field) for field in fields),

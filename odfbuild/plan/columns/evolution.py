@@ -81,10 +81,11 @@ def source_evolution(
     growth = _growth(result.columns, projection, vocab, is_root=True, new_units=changed)
     if growth.problems:
         where = _place_in_source(snapshot, before, after, place)
+        names = _new_names(old, result, growth)
         return Evolution(
-            refusal=_breaking(snapshot, growth, where, projection), broken=growth.broken
+            refusal=_breaking(snapshot, growth, names, where, projection), broken=growth.broken
         )
-    effect = _effect(old, result, growth.added)
+    effect = _effect(old, result, growth)
     if before is None or _without_columns(before) != _without_columns(after):
         effect = replace(effect, records=True)
     return Evolution(effect, columns_of(growth.schema))
@@ -103,15 +104,16 @@ def query_evolution(
     if result is None or projection.schema is None:
         return _UNKNOWN
     growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=False)
+    old = result_of(before.transform, inputs) if before is not None else None
     if growth.problems:
         path = (*path_of(snapshot, after), "transform")
         old_query = before.transform if before else None
         where = _changed_line(old_query, after.transform, path, place)
+        names = _new_names(old, result, growth)
         return Evolution(
-            refusal=_breaking(snapshot, growth, where, projection), broken=growth.broken
+            refusal=_breaking(snapshot, growth, names, where, projection), broken=growth.broken
         )
-    old = result_of(before.transform, inputs) if before is not None else None
-    return Evolution(_effect(old, result, growth.added), columns_of(growth.schema))
+    return Evolution(_effect(old, result, growth), columns_of(growth.schema))
 
 
 # --- Columns ---
@@ -194,13 +196,36 @@ def _field(column: Column, committed: arrow.Schema, new_unit: bool) -> arrow.Fie
     return arrow.Field(column.name, kind, nullable, old.metadata)
 
 
-def _effect(old: Result | None, new: Result, added: tuple[str, ...]) -> ColumnEffect:
+def _effect(old: Result | None, new: Result, growth: SchemaGrowth) -> ColumnEffect:
+    added = growth.added
     if old is None:
         return ColumnEffect(added=added)
     before = {column.name: column for column in old.columns}
     kept = [c for c in new.columns if c.name in before and c.name not in added]
-    changed = [c.name for c in kept if c != before[c.name]]
+    # New members of a structure leave its other values as they were.
+    declared = not (old.records or new.records)
+    same = [
+        c.name
+        for c in kept
+        if c.name in growth.grown and (declared or c.expression == before[c.name].expression)
+    ]
+    changed = [c.name for c in kept if c != before[c.name] and c.name not in same]
     return ColumnEffect(added=added, changed=tuple(changed), records=old.records != new.records)
+
+
+def _new_names(old: Result | None, new: Result, growth: SchemaGrowth) -> dict[str, str]:
+    """New names by the old ones of columns that are the same but for their names."""
+    if old is None or len(old.columns) != len(new.columns):
+        return {}
+    return {
+        one.name: other.name
+        for one, other in zip(old.columns, new.columns, strict=True)
+        if one.name in growth.broken
+        and other.name in growth.added
+        and one.type == other.type
+        # What a source declares is no expression, and stands in its place.
+        and (one.expression == other.expression or not (old.records or new.records))
+    }
 
 
 def _without_columns(source: Source) -> Source:
@@ -213,13 +238,17 @@ def _without_columns(source: Source) -> Source:
 
 
 def _breaking(
-    snapshot: DatasetSnapshot, growth: SchemaGrowth, place: Location, projection: Projection
+    snapshot: DatasetSnapshot,
+    growth: SchemaGrowth,
+    new_names: Mapping[str, str],
+    place: Location,
+    projection: Projection,
 ) -> PlanError:
     name = snapshot.name
     event_time = vocabulary_of(projection.vocab).event_time
     code, problem = "E0314", "columns of existing records would be removed or changed"
     ways = [
-        "keep these columns as they are and add new ones",
+        _beside(snapshot, growth, new_names),
         f"give the result a new name, such as '{name}.v2': it starts a new history, "
         "and the old dataset stays",
     ]
@@ -245,6 +274,25 @@ def _breaking(
         help="; or ".join(ways),
         dataset=str(name),
     )
+
+
+def _beside(snapshot: DatasetSnapshot, growth: SchemaGrowth, new_names: Mapping[str, str]) -> str:
+    """How to add new columns beside those that there are, so that readers go on as before."""
+    from odfbuild.odf.schema.ddl import ddl_of_both, quoted_name
+
+    is_root = snapshot.kind is DatasetKind.Root
+    ways = []
+    for column, old, new in growth.wider:
+        before, after = ddl_of_both(old, new)
+        own, wide = quoted_name(column), quoted_name(f"{column}_wide")
+        value = own if is_root else "..."
+        ways.append(
+            f"keep '{column}' as {before} and add a column that is {after}"
+            f"{', by a query in `preprocess`' if is_root else ''}: "
+            f"`TRY_CAST({value} AS {before}) AS {own}, {value} AS {wide}`"
+        )
+    ways += [f"keep '{old}' and add '{new}' with the same values" for old, new in new_names.items()]
+    return ", and ".join(ways) or "keep these columns as they are and add new ones"
 
 
 def _place_in_source(

@@ -356,7 +356,20 @@ def _kept(kind: arrow.Type) -> arrow.Type | None:
         return arrow.Type("string")
     if kind.name in ("binary", "large_binary"):
         return arrow.Type("binary")
+    if kind.name == "struct":
+        return _kept_members(kind)
     return kind if kind.name in _CERTAIN else None
+
+
+def _kept_members(kind: arrow.Type) -> arrow.Type | None:
+    """A structure; `None` where one of its members is not sure, as times in it are not."""
+    parts = []
+    for each in kind.fields:
+        part = None if each.type.name == "timestamp" else _kept(each.type)
+        if part is None:
+            return None
+        parts.append(replace(each, type=part))
+    return replace(kind, fields=tuple(parts))
 
 
 _CERTAIN = ("bool", *arrow.SIGNED, "float32", "float64", "date32", "decimal128")

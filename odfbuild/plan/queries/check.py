@@ -16,6 +16,8 @@ from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import Location, QueryError
 from odfbuild.odf.model import TransformSql
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.ddl import ddl_of
 from odfbuild.plan.columns.of_query import (
     Column,
     Columns,
@@ -262,8 +264,9 @@ class _Checker(Reader):
                 "happened",
                 None,
             )
-        if event_time is not None and _is_no_time(event_time):
-            message = f"'{event_time.name}' is {event_time.type}, not a timestamp or date"
+        kind = event_time.type if event_time is not None else None
+        if event_time is not None and kind is not None and _is_no_time(kind):
+            message = f"'{event_time.name}' is {ddl_of(kind)}, not a timestamp or date"
             self.tell("E0516", message, f"CAST({event_time.name} AS TIMESTAMP)", None)
 
     def _system_column(self, column: Column, item: exp.Expression) -> None:
@@ -299,6 +302,5 @@ def _is_many(item: exp.Expression) -> bool:
     return isinstance(inner, exp.Anonymous) and inner.name.lower() in lists.TABLE_FUNCTIONS
 
 
-def _is_no_time(column: Column) -> bool:
-    kind = column.type
-    return kind is not None and kind.name not in ("timestamp", "date32", "date64")
+def _is_no_time(kind: arrow.Type) -> bool:
+    return kind.name not in ("timestamp", "date32", "date64")

@@ -37,7 +37,7 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(
     assert refused.returncode == 1
     assert "error[E0314]: 'root' cannot be changed" in refused.stdout
     assert "--> datasets/root.yaml:18:13" in refused.stdout
-    assert "column 'value' is string now, and int64 in the committed schema" in refused.stdout
+    assert "column 'value' is STRING now, and BIGINT in the committed schema" in refused.stdout
     assert "--> datasets/derived.yaml:15:11" in refused.stdout
     assert "column 'value' is missing" in refused.stdout
     assert "'derived.v2'" in refused.stdout

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.precision import Micros, micros_in, micros_of_query
-from odfbuild.engine.spark.results.frames import quote, to_spark_type
+from odfbuild.engine.spark.results.frames import more_members, quote, to_spark_type
 from odfbuild.engine.spark.results.hidden import OP, ROW
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
@@ -74,16 +74,20 @@ def conformed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
 
 
 def check_types(frame: DataFrame, task: IngestTask) -> None:
-    """Raise `IngestError` when the types of columns are no longer the committed ones."""
+    """Raise `IngestError` when the types of columns are no longer the committed ones.
+
+    Structures may have more members.
+    """
     if task.history_schema is None:
         return
-    old = {f.name: to_spark_type(f.type).simpleString() for f in task.history_schema}
-    new = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+    old = {f.name: to_spark_type(f.type) for f in task.history_schema}
     changed = [
-        f"column '{name}' is {kind.upper()} in '{task.source_name}' "
-        f"and {old[name].upper()} in the dataset '{task.dataset}'"
-        for name, kind in new.items()
-        if old.get(name, kind) != kind
+        f"column '{f.name}' is {f.dataType.simpleString().upper()} in '{task.source_name}' "
+        f"and {old[f.name].simpleString().upper()} in the dataset '{task.dataset}'"
+        for f in frame.schema.fields
+        if f.name in old
+        and f.dataType.simpleString() != old[f.name].simpleString()
+        and more_members(f.dataType, old[f.name], f.name) is None
     ]
     if changed:
         raise IngestError(

@@ -17,7 +17,13 @@ from odfbuild.engine.key_index import KeyIndex, key_index
 from odfbuild.engine.spark.merging.changes import only
 from odfbuild.engine.spark.merging.state import current_state
 from odfbuild.engine.spark.results import small_jobs as few
-from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_type
+from odfbuild.engine.spark.results.frames import (
+    more_members,
+    quote,
+    read_slices,
+    to_arrow_type,
+    to_spark_type,
+)
 from odfbuild.engine.spark.results.local_rows import given_back
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategyLedger
 
@@ -127,10 +133,18 @@ class EarlierRecords:
         return batch
 
     def _schema(self, batch: DataFrame, key: Sequence[str]) -> pa.Schema | None:
-        """The schema of earlier records, with columns of `key` that are new and null in them."""
+        """The schema of earlier records, with what is new and null in them.
+
+        That are columns of `key`, and members of structures that `batch` has.
+        """
         schema = self._task.history_schema
         if schema is None:
             return None
+        for at, field in enumerate(schema):
+            if pa.types.is_struct(field.type) and field.name in batch.columns:
+                kind = batch.schema[field.name].dataType
+                if more_members(kind, to_spark_type(field.type), field.name):
+                    schema = schema.set(at, field.with_type(to_arrow_type(kind)))
         new = [name for name in key if name not in schema.names]
         kinds = [to_arrow_type(batch.schema[name].dataType) for name in new]
         return pa.schema([*schema, *map(pa.field, new, kinds)])

@@ -15,7 +15,13 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import NO_DRIFT, Drift, IngestTask
 from odfbuild.engine.spark.reading.values import converted, misfit
-from odfbuild.engine.spark.results.frames import quote, sql_type, to_spark_type
+from odfbuild.engine.spark.results.frames import (
+    in_members,
+    more_members,
+    quote,
+    sql_type,
+    to_spark_type,
+)
 from odfbuild.engine.spark.results.hidden import MISFIT, OF_READING
 from odfbuild.odf.model import MergeStrategyChangelogStream, MergeStrategyUpsertStream
 
@@ -35,6 +41,7 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
     by_committed = {new: old for old, new in names.items()}
     expected = {field.name: field for field in _data_columns(task)}
     columns, misfits, missing, retyped = [], [], [], []
+    members: list[str] = []
     for name, field in expected.items():
         kind = sql_type(to_spark_type(field.type))
         source = by_committed.get(name)
@@ -45,6 +52,13 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
                 columns.append(f"CAST(NULL AS {kind}) AS {quote(name)}")
         elif not convert or found[source] == kind or _becomes_a_time(source, found[source], task):
             columns.append(quote(source))
+        elif more := more_members(frame.schema[source].dataType, to_spark_type(field.type), source):
+            members += more
+            value = quote(source)
+            if task.on_schema_change == "ignore":
+                before = frame.schema[source].dataType
+                value = f"{in_members(value, before, to_spark_type(field.type))} AS {value}"
+            columns.append(value)
         elif _can_convert(frame, source, kind):
             retyped.append(f"{source}: {found[source].upper()}, not {kind.upper()}")
             before = frame.schema[source].dataType
@@ -65,7 +79,7 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
             columns.remove(quote(MISFIT))
             found_here = f"coalesce({MISFIT}, {found_here})"
         columns.append(f"{found_here} AS {MISFIT}")
-    return frame.selectExpr(*columns), Drift(tuple(new), tuple(missing), tuple(retyped))
+    return frame.selectExpr(*columns), Drift((*new, *members), tuple(missing), tuple(retyped))
 
 
 def expected_columns(

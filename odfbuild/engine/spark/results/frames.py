@@ -237,8 +237,58 @@ def _conform(layout: pa.Schema, wanted: spark_types.StructType) -> list[str]:
         value = name if field.name in layout.names else "NULL"
         if field.name in bytes and isinstance(field.dataType, spark_types.StringType):
             value = uuid_text(name)
+        if value == name and pa.types.is_struct(layout.field(field.name).type):
+            found = to_spark_type(layout.field(field.name).type)
+            columns.append(f"{in_members(name, found, field.dataType)} AS {name}")
+            continue
         columns.append(f"CAST({value} AS {sql_type(field.dataType)}) AS {name}")
     return columns
+
+
+# --- Structures ---
+
+
+def in_members(value: str, found: spark_types.DataType, wanted: spark_types.DataType) -> str:
+    """SQL for a `value` of type `found` in the type `wanted`: members by name, NULL if missing."""
+    structs = isinstance(found, spark_types.StructType), isinstance(wanted, spark_types.StructType)
+    if not all(structs) or found == wanted:
+        return f"CAST({value} AS {sql_type(wanted)})"
+    members = []
+    for field in wanted:
+        member = f"CAST(NULL AS {sql_type(field.dataType)})"
+        if field.name in found.names:
+            inner = f"{value}.{quote(field.name)}"
+            member = in_members(inner, found[field.name].dataType, field.dataType)
+        members.append(f"{literal(field.name)}, {member}")
+    return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(members)}) END"
+
+
+def more_members(
+    new: spark_types.DataType, old: spark_types.DataType, path: str
+) -> tuple[str, ...] | None:
+    """Paths of the members that structures of `new` have beside those of `old`.
+
+    `None` where that is not the only difference: values of `old` cannot join those of `new` then.
+    """
+    if not isinstance(new, spark_types.StructType) or not isinstance(old, spark_types.StructType):
+        return () if new.simpleString() == old.simpleString() else None
+    if [name for name in new.names if name in old.names] != old.names:
+        return None
+    found: list[str] = []
+    for field in new:
+        at = f"{path}.{field.name}"
+        more = (
+            more_members(field.dataType, old[field.name].dataType, at)
+            if (field.name in old.names)
+            else (at,)
+        )
+        if more is None:
+            return None
+        found += more
+    return tuple(found)
+
+
+# --- Text ---
 
 
 def literal(text: str) -> str:
