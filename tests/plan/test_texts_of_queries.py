@@ -104,7 +104,7 @@ def test_what_spark_may_understand_is_not_refused(query):
 def test_a_system_that_lacks_time_zones_says_nothing_of_those_that_spark_has(
     known: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Debian keeps names such as US/Eastern in a package of their own; old ones lack Europe/Kyiv."""
+    """Debian keeps US/Eastern and its like in a package of their own; old ones lack Europe/Kyiv."""
     for name in known:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"TZif2")
@@ -118,4 +118,3 @@ def test_a_system_that_lacks_time_zones_says_nothing_of_those_that_spark_has(
     finally:
         zoneinfo.reset_tzpath()
         zoneinfo.ZoneInfo.clear_cache()
-
