@@ -100,6 +100,15 @@ def test_what_spark_may_understand_is_not_refused(query):
     assert [each for each in found(query) if each[0] != "E0524"] == []
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT event_time, id v b FROM a", "SELECT event_time FROM a GRUOP BY 1 + id v"]
+)
+def test_what_spark_has_accepted_is_not_refused_because_it_does_not_parse_here(query: str) -> None:
+    assert found(query)
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=query),))
+    assert errors_of(transform, {"a": COLUMNS}, Vocabulary(), "d", accepted={query}) == ()
+
+
 @pytest.mark.parametrize("known", [(), ("Europe/Paris",), ("Europe/Paris", "US/Pacific")])
 def test_a_system_that_lacks_time_zones_says_nothing_of_those_that_spark_has(
     known: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
