@@ -19,10 +19,13 @@ from odfbuild.fallbacks import falling_back
 from odfbuild.ingest.fetch.result import Fetched
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
+from odfbuild.store.files import read_bounded
 from odfbuild.store.machine_key import is_sealed, seal
 from odfbuild.store.remote import scheme_of
 
 _FOLDER = "files-read"
+_MOST = 128 << 20
+"""Bytes of the marks of one dataset, which is some hundred thousand files."""
 
 
 class FileMark(NamedTuple):
@@ -81,11 +84,11 @@ class ReadMarks:
     def load(self) -> dict[str, FileMark]:
         """All marks by base name. A line that is not whole, or not written here, is no mark."""
         try:
-            lines = self._file.read_text("utf-8", "surrogateescape").splitlines()
+            data = read_bounded(self._file, _MOST)
         except OSError:
             return {}
         found: dict[str, FileMark] = {}
-        for line in lines:
+        for line in data.decode("utf-8", "surrogateescape").splitlines():
             sealed, _, text = line.partition(" ")
             with contextlib.suppress(ValueError):
                 if is_sealed(bytes.fromhex(sealed), self._place, text.encode()):

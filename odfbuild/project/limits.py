@@ -12,6 +12,9 @@ FILE_BYTES = 2 << 20
 DEPTH = 60
 """Of values in values; what is deeper would not be read back from the bytes of a block."""
 
+VALUES = 200_000
+"""Of a YAML text, keys included."""
+
 ALIASED_VALUES = 100_000
 """Of a YAML text, its aliases written out."""
 

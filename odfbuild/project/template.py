@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -175,10 +176,8 @@ def _render(
 ) -> str:
     from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError
 
-    # The plus signs keep the blanks before and the line break after the expression.
-    guarded = "".join(_guarded(body))
     try:
-        return str(environment.from_string(guarded).render(values))
+        return str(_compiled(environment, body).render(values))
     except ProjectError as error:  # of a file to include
         raise error.or_at(Location(file)) from None
     except UndefinedError as error:
@@ -212,8 +211,17 @@ def _render(
         ) from None
 
 
+@lru_cache(2)
+def _compiled(environment: Any, body: str) -> Any:
+    """Compiled once for all instances, of which each then takes a fraction of that time."""
+    return environment.from_string("".join(_guarded(body)))
+
+
 def _guarded(body: str) -> Iterator[str]:
-    """The text with `${{ … }}` as text that Jinja passes on."""
+    """The text with `${{ … }}` as text that Jinja passes on.
+
+    The plus signs keep the blanks before and the line break after the expression.
+    """
     done = 0
     while (start := body.find("${{", done)) >= 0 and (end := body.find("}}", start)) >= 0:
         yield body[done:start]

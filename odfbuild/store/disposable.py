@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import odfbuild
-from odfbuild.store.files import stage
+from odfbuild.store.files import regular, stage
 from odfbuild.store.machine_key import SEAL_SIZE, is_sealed, seal
 
 RACY_NS = 2_000_000_000
@@ -129,8 +129,8 @@ def map_disposable(file: Path, stamp: bytes) -> Mapped | None:
     this name, so it stays as it is.
     """
     try:
-        with file.open("rb", buffering=0) as opened:
-            data = memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
+        with regular(file) as opened:
+            data = memoryview(mmap(opened, 0, access=ACCESS_READ))
     except (OSError, ValueError):  # not there, or empty
         return None
     sealed = len(stamp) + SEAL_SIZE

@@ -211,15 +211,23 @@ class TooLarge(OSError):
 
 def read_bounded(path: str | Path, most: int) -> bytes:
     """Bytes of a regular file; `TooLarge` where there are more than `most`, `OSError` else."""
-    # A pipe without a writer would wait for one.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
-        if found.st_size > most:
+    with regular(path) as fd:
+        if os.fstat(fd).st_size > most:
             raise TooLarge(errno.EFBIG, "it is too large", os.fspath(path))
         return read_open(fd)
+
+
+@contextlib.contextmanager
+def regular(path: str | Path) -> Iterator[int]:
+    """A regular file, open for reading; `OSError` where it is none.
+
+    A pipe without a writer would wait for one, and a device may never end.
+    """
+    fd = os.open(path, _READ)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        yield fd
     finally:
         os.close(fd)
 

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import PlanError
+from odfbuild.store.files import read_bounded
 from odfbuild.store.machine_key import is_sealed
 from odfbuild.survey.outcome import Status
 from odfbuild.values import dataclass
 
 _LOOKED_AT = 10
+_MOST = 64 << 20
+"""Bytes of the results of one run."""
 SEAL = "seal"
 """The file that tells, beside the results, that they were written by this user on this machine."""
 
@@ -50,8 +53,8 @@ def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
     found = []
     for folder in run_folders(cache)[-newest:]:
         try:
-            text = (folder / "run_results.json").read_bytes()
-            if not is_sealed((folder / SEAL).read_bytes(), folder.name, text):
+            text = read_bounded(folder / "run_results.json", _MOST)
+            if not is_sealed(read_bounded(folder / SEAL, _MOST), folder.name, text):
                 continue
             data = json.loads(text)
             datasets = {each["name"]: each for each in data["datasets"]}

@@ -144,3 +144,7 @@ SELECT event_time, city, population, row_number() OVER (ORDER BY event_time, off
 SELECT event_time, n FROM (SELECT *, row_number() OVER (ORDER BY event_time) AS n FROM cities) WHERE n < 3
 SELECT event_time, city, rank() OVER (ORDER BY event_time) AS n FROM cities
 SELECT from_utc_timestamp(event_time, 'Europe/Kyiv') AS event_time, from_utc_timestamp(event_time, 'UTC+02:00') AS x FROM cities
+SELECT max(event_time) AS event_time, extract(YEAR FROM event_time) AS y, date_part('MONTH', event_time) AS m FROM cities GROUP BY year(event_time), month(event_time)
+SELECT max(event_time) AS event_time, coalesce(city, 'x') AS c, population IS NULL AS n FROM cities GROUP BY nvl(city, 'x'), isnull(population)
+SELECT max(event_time) AS event_time, city || 'x' AS c, population > 5 AS p, population % 2 AS r FROM cities GROUP BY concat(city, 'x'), 5 < population, mod(population, 2)
+SELECT max(event_time) AS event_time, date(event_time) AS d, day(event_time) AS n FROM cities GROUP BY CAST(event_time AS DATE), dayofmonth(event_time)

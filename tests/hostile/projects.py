@@ -125,6 +125,13 @@ def settings_in_settings(tiny: Tiny) -> None:
     (tiny.root / "odfbuild.yaml").write_text("kind: Project\ncontent: " + "[" * 200_000)
 
 
+def many_small_values(tiny: Tiny) -> None:
+    define(tiny, "items.yaml", "a:\n" + "- a\n" * 500_000)
+    define(tiny, "flow.yaml", "a: [" + "a," * 1_000_000 + "]\n")
+    define(tiny, "documents.yaml", "---\na: b\n" * 200_000)
+    define(tiny, "wrong.yaml", "---\na: b\n" * 20_000)
+
+
 def a_file_of_many_megabytes(tiny: Tiny) -> None:
     define(tiny, "large.yaml", "# " + "x" * (40 << 20))
 
@@ -207,6 +214,17 @@ def blocks_and_heads_that_never_end(tiny: Tiny) -> None:
         each.symlink_to("/dev/zero")
 
 
+def pipes_and_devices_as_a_cache(tiny: Tiny) -> None:
+    files = [each for each in (tiny.root / ".odfbuild").rglob("*") if each.is_file()]
+    assert {each.name for each in files} >= {"decisions.bin", "definitions.bin", "seal"}
+    for number, each in enumerate(sorted(files)):
+        each.unlink()
+        if each.parent.name == ".odfbuild" or number % 2:
+            os.mkfifo(each)
+        else:
+            each.symlink_to("/dev/zero")
+
+
 # --- Text ---
 
 
@@ -235,6 +253,7 @@ PROJECTS: tuple[Make, ...] = (
     ten_thousand_million_instances,
     values_in_values,
     settings_in_settings,
+    many_small_values,
     a_file_of_many_megabytes,
     clauses_that_double,
     expressions_that_double,
@@ -246,6 +265,7 @@ PROJECTS: tuple[Make, ...] = (
     links_in_a_loop,
     links_that_double,
     a_pipe_as_definition,
+    pipes_and_devices_as_a_cache,
     devices_as_definitions,
     an_object_that_never_ends,
     blocks_and_heads_that_never_end,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import zoneinfo
+from pathlib import Path
+
 import pytest
 
 from odfbuild.engine.contract import Vocabulary
@@ -94,3 +98,32 @@ def test_what_is_certainly_wrong_is_told_at_its_place(query, code, column, messa
 )
 def test_what_spark_may_understand_is_not_refused(query):
     assert [each for each in found(query) if each[0] != "E0524"] == []
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT event_time, id v b FROM a", "SELECT event_time FROM a GRUOP BY 1 + id v"]
+)
+def test_what_spark_has_accepted_is_not_refused_because_it_does_not_parse_here(query: str) -> None:
+    assert found(query)
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=query),))
+    assert errors_of(transform, {"a": COLUMNS}, Vocabulary(), "d", accepted={query}) == ()
+
+
+@pytest.mark.parametrize("known", [(), ("Europe/Paris",), ("Europe/Paris", "US/Pacific")])
+def test_a_system_that_lacks_time_zones_says_nothing_of_those_that_spark_has(
+    known: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian keeps US/Eastern and its like in a package of their own; old ones lack Europe/Kyiv."""
+    for name in known:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"TZif2")
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.reset_tzpath([str(tmp_path)])
+    zoneinfo.ZoneInfo.clear_cache()
+    try:
+        for name in ("US/Eastern", "Europe/Kyiv", "Asia/Calcutta"):
+            query = f"SELECT from_utc_timestamp(event_time, '{name}') AS event_time FROM a"
+            assert found(query) == []
+    finally:
+        zoneinfo.reset_tzpath()
+        zoneinfo.ZoneInfo.clear_cache()

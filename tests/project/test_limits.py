@@ -18,6 +18,7 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.load import read_project
 from odfbuild.project.source import read_text
 from odfbuild.project.template import render_template
+from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import read_completely
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +150,33 @@ def test_values_in_values_end_at_a_depth(text: str) -> None:
     assert found.value.message == f"values are nested more than {limits.DEPTH} deep"
     assert found.value.location is not None
     assert found.value.location.file == "a.yaml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: [" + "a," * limits.VALUES + "]\n",
+        "a:\n" + "- a\n" * limits.VALUES,
+        "---\na: b\n" * limits.VALUES,
+    ],
+    ids=["flow", "items", "documents"],
+)
+def test_a_text_holds_so_many_values_and_no_more(text: str) -> None:
+    with pytest.raises(ProjectError) as found:
+        read_documents(text, "a.yaml")
+    assert found.value.message == "this text holds more than 200,000 values"
+
+
+def test_the_places_of_many_mistakes_are_found_in_one_look(tmp_path: Path) -> None:
+    """Each used to read the whole text again, which took hours for twenty thousand."""
+    (tmp_path / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent:\n  name: p\n")
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "a.yaml").write_text("---\na: b\n" * 5_000)
+    begun = time.process_time()
+    project = read_project(tmp_path)
+    assert time.process_time() - begun < 10
+    places = [str(error.location) for each in project.wrong for error in each.errors]
+    assert places == [f"datasets/a.yaml:{2 * n}:1" for n in range(1, 5_001)]
 
 
 def test_as_many_as_are_allowed_are_read() -> None:

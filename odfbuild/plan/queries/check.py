@@ -144,9 +144,11 @@ class _Checker(Reader):
                 self.tell("E0523", f"the query is too complex: {error}", help_, None)
                 return None
             except SqlglotError as error:
+                if self.text in self.accepted:
+                    return None
                 index = _index(self.text, error)
                 mistake = mistake_in(self.text, index)
-                if mistake is None and not self.is_check and self.text not in self.accepted:
+                if mistake is None and not self.is_check:
                     mistake = not_understood(self.text, index)
             except RecursionError:
                 return None

@@ -35,13 +35,55 @@ def check_groups(select: Select) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class _Shape:
+    """What an expression is made of, as far as it tells whether Spark takes another for the same.
+
+    Spark knows many spellings of one thing: `extract(YEAR FROM x)` is `year(x)`, `nvl` is
+    `coalesce`, `a < b` is `b > a`. So the operators and most functions tell nothing.
+    """
+
+    columns: frozenset[str]
+    literals: tuple[str, ...]
+    calls: tuple[str, ...] | None
+    """`None`: it holds more than calls that have one spelling."""
+
+    @classmethod
+    def of(cls, node: exp.Expression) -> _Shape:
+        """The shape of an expression."""
+        parts = [*node.walk()]
+        calls = [each.name.lower() for each in parts if isinstance(each, exp.Anonymous)]
+        is_plain = _ONE_SPELLING.issuperset(calls) and all(
+            isinstance(each, _PLAIN) for each in parts
+        )
+        return cls(
+            frozenset(each.name.lower() for each in parts if isinstance(each, exp.Column)),
+            tuple(sorted(each.name for each in parts if isinstance(each, exp.Literal))),
+            tuple(sorted(calls)) if is_plain else None,
+        )
+
+    def may_be(self, other: _Shape) -> bool:
+        """Whether Spark may take two expressions for the same."""
+        if self.columns != other.columns:
+            return False
+        if self.calls is not None and other.calls is not None:
+            return (self.literals, self.calls) == (other.literals, other.calls)
+        # `date_part('YEAR', x)` has one more than `year(x)`.
+        return len(self.literals) != len(other.literals) or self.literals == other.literals
+
+
+_PLAIN = exp.Alias | exp.Anonymous | exp.Column | exp.Identifier | exp.Literal | exp.Paren
+_NAMES = "upper lower length abs year month quarter hour minute second date_trunc trim md5 reverse"
+_ONE_SPELLING = frozenset(_NAMES.split())
+
+
+@dataclass(frozen=True, slots=True)
 class _Keys:
     """What a SELECT groups by."""
 
     columns: frozenset[str]
     """Names of columns that are keys by themselves."""
-    shapes: frozenset[tuple[str, ...]]
-    """Expressions that are keys, see `_shape`."""
+    shapes: frozenset[_Shape]
+    """Of expressions that are keys."""
     names: frozenset[str]
     """Of all columns in them."""
 
@@ -66,7 +108,7 @@ class _Keys:
         columns = [each for each in keys if isinstance(each, exp.Column)]
         return cls(
             frozenset(part.name.lower() for each in columns for part in each.parts),
-            frozenset(map(_shape, keys)),
+            frozenset(map(_Shape.of, keys)),
             frozenset(name for each in keys for name in names_in(each)),
         )
 
@@ -78,20 +120,6 @@ def _expressions(group: exp.Expression) -> Iterator[exp.Expression]:
         if isinstance(each, sets):
             yield from _expressions(each)
         yield each
-
-
-def _shape(node: exp.Expression) -> tuple[str, ...]:
-    """The same for expressions that Spark may take for the same: whatever their order is."""
-    parts = []
-    for each in node.walk():
-        if isinstance(each, exp.Column):
-            parts.append(f"column {each.name.lower()}")
-        elif isinstance(each, exp.Literal):
-            parts.append(f"literal {each.name}")
-        elif not isinstance(each, exp.Identifier | exp.Paren):
-            called = each.this.lower() if isinstance(each.this, str) else ""
-            parts.append(f"{type(each).__name__} {called}")
-    return tuple(sorted(parts))
 
 
 def _outside(item: exp.Expression, keys: _Keys) -> Iterator[exp.Expression]:
@@ -109,7 +137,8 @@ def _is_key(part: exp.Expression, keys: _Keys) -> bool:
     if isinstance(part, exp.Column):
         names = {each.name.lower() for each in part.parts}
         return not names.isdisjoint(keys.columns)
-    return bool(keys.shapes) and _shape(part) in keys.shapes
+    shape = _Shape.of(part)
+    return bool(shape.columns) and any(map(shape.may_be, keys.shapes))
 
 
 def _item(select: Select, number: exp.Literal) -> exp.Expression | None:

@@ -45,8 +45,7 @@ def flaws_of_file(definitions: Sequence[Definition]) -> Iterator[Flaw]:
 def ambiguous_texts(text: str, file: str) -> Iterator[AmbiguousText]:
     """Plain values of a file that are text here and something else to readers of YAML 1.1."""
     for node in compose(text, file):
-        if node is not None:
-            yield from _ambiguous(node)
+        yield from _ambiguous(node)
 
 
 def _ambiguous(node: Any) -> Iterator[AmbiguousText]:

@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from odfbuild.project.limits import VALUES
 from odfbuild.project.yaml.scalars import SCALARS, tag_of
 
 _UNUSUAL = re.compile(r"[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff-\uffff]")
@@ -54,6 +55,9 @@ def read_documents(text: str, file: str) -> list[Any]:
 def read_plain(text: str) -> list[Any] | None:
     """Data of all documents; `None`: the complete reader has to read them."""
     if _UNUSUAL.search(text) or not text.endswith("\n"):
+        return None
+    # A line is a key and a value at most, or an item; those in brackets have commas between them.
+    if len(text) > VALUES and 2 * text.count("\n") + text.count(",") > VALUES:
         return None
     parts = text.removeprefix("---\n").removesuffix("\n").split("\n---\n")
     try:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from odfbuild.errors import Location, ProjectError
-from odfbuild.project.limits import ALIASED_VALUES, DEPTH
+from odfbuild.project.limits import ALIASED_VALUES, DEPTH, VALUES
 from odfbuild.project.yaml.broken import Stop, mistake_in
 from odfbuild.project.yaml.scalars import MAP, SCALARS, SEQ, STR, tag_of
 
 Path = tuple[str | int, ...]
+
+
+class _TooMany(Exception):
+    """A text holds more values than one may."""
 
 
 @cache
@@ -38,9 +42,13 @@ def _loader() -> Any:
         # It is told of each step into a value and out of one. libyaml composes by recursion in C,
         # and some ten thousand brackets would end the process.
         depth = 0
+        values = 0
 
         def descend_resolver(self, current_node: Any, current_index: Any) -> None:
             self.depth += 1
+            self.values += 1
+            if self.values > VALUES:
+                raise _TooMany
             if self.depth > DEPTH + 2:  # `construct` knows the place of what is barely too deep
                 raise RecursionError
 
@@ -53,7 +61,7 @@ def _loader() -> Any:
 def read_completely(text: str, file: str) -> list[Any]:
     """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
     try:
-        nodes = [node for node in compose(text, file) if node is not None]
+        nodes = compose(text, file)
         if "&" in text and "*" in text:
             _check_aliases(nodes, text, file)
         return [construct(node, text, file) for node in nodes]
@@ -61,8 +69,13 @@ def read_completely(text: str, file: str) -> list[Any]:
         raise _too_deep(Location(file)) from None
 
 
-def compose(text: str, file: str) -> list[Any]:
-    """The nodes of all documents, with their marks (`None`: empty); errors as `read_completely`."""
+# Each of many mistakes in one text asks for its place.
+@lru_cache(1)
+def compose(text: str, file: str) -> tuple[Any, ...]:
+    """The nodes of all documents, with their marks; errors as `read_completely`.
+
+    Nobody changes them.
+    """
     import yaml
 
     loader = _loader()(text)
@@ -70,7 +83,14 @@ def compose(text: str, file: str) -> list[Any]:
         nodes = []
         while loader.check_node():
             nodes.append(loader.get_node())
-        return nodes
+        return tuple([node for node in nodes if node is not None])
+    except _TooMany:
+        raise ProjectError(
+            f"this text holds more than {VALUES:,} values",
+            code="E0101",
+            location=Location(file),
+            help="divide it among several files",
+        ) from None
     except RecursionError:
         mark = loader.peek_event().start_mark
         raise _too_deep(_place(text, file, mark.line + 1, mark.column + 1)) from None
@@ -120,7 +140,7 @@ def _too_deep(place: Location) -> ProjectError:
     )
 
 
-def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
+def _check_aliases(nodes: Sequence[Any], text: str, file: str) -> None:
     """Refuse a text whose aliases (`*name`), written out, are more than any definition needs."""
     sizes: dict[int, int] = {}
 
@@ -236,7 +256,7 @@ def _follow(text: str, file: str, document: int, path: Sequence[str | int]) -> A
 
 
 def _document(text: str, file: str, document: int) -> Any:
-    nodes = [node for node in compose(text, file) if node is not None]
+    nodes = compose(text, file)
     return nodes[document] if document < len(nodes) else None
 
 
@@ -257,6 +277,11 @@ def _mark(text: str, file: str, node: Any, length: int = 1) -> Location:
 
 
 def _place(text: str, file: str, line: int | None, column: int | None, length: int = 1) -> Location:
-    lines = text.splitlines()
+    lines = _lines(text)
     snippet = lines[line - 1] if line is not None and 0 < line <= len(lines) else None
     return Location(file, line, column, snippet, length)
+
+
+@lru_cache(1)
+def _lines(text: str) -> list[str]:
+    return text.splitlines()

@@ -157,7 +157,7 @@ class File:
 
 def parse(text: str, file: str) -> File:
     """The trees of a text; `ProjectError` as of `read_documents`, or `UnsupportedYaml`."""
-    nodes = [node for node in compose(text, file) if node is not None]
+    nodes = compose(text, file)
     _refuse_what_is_not_kept(text)
     reader = _Reader(text, file)
     documents = []

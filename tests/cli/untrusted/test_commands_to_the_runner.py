@@ -21,7 +21,9 @@ FORGED = (
     "a\n::set-output name=plan_digest::x\n \u00ad::add-mask::b\r\u2003::stop-commands::t"
     " ##[add-mask]c"
 )
-OWN = re.compile(r"::(error|warning) (file=[^:,]+,line=\d+,(col=\d+,)?)?title=[EL]\d+::|::error::")
+OWN = re.compile(
+    r"::(error|warning) (file=[^:,]+,(line=\d+,(col=\d+,)?)?)?title=[EL]\d+::|::error::"
+)
 SIGNS = st.text(alphabet="::##[[a \t\n\r\u200b\u00adé", max_size=12)
 
 

@@ -127,7 +127,7 @@ _HELP = {
     "GROUP_BY_AGGREGATE": "aggregate in a step before, or filter groups with HAVING",
     "GROUP_BY_POS": "name the column",
     "INCOMPATIBLE_COLUMN_TYPE": "cast the column of one side",
-    "INVALID_EXTRACT": "look at the type of the column: `odfbuild show` lists it",
+    "INVALID_EXTRACT": "only a STRUCT has fields, and only an ARRAY or MAP has elements",
     "INVALID_WHERE_CONDITION": "filter groups with HAVING, or aggregate in a step before",
     "MISSING_GROUP_BY": "add GROUP BY with the columns that are not aggregated",
     "NESTED_AGGREGATE_FUNCTION": "aggregate in a step before, or in a subquery",
@@ -137,7 +137,7 @@ _HELP = {
     "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY": "write the subquery as a join",
     "WRONG_NUM_ARGS": "https://spark.apache.org/docs/latest/api/sql/ lists its arguments",
 }
-"""What mends an error of Spark, by the begin of its condition."""
+"""What corrects an error of Spark, by the beginning of its condition."""
 
 
 def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
