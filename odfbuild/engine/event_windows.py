@@ -207,7 +207,7 @@ def _times(table: pa.Table, column: str) -> Any:
 
 def _span(file: SliceFile, column: str) -> tuple[int | None, int | None]:
     """The first and the last event time of a file in microseconds, where statistics tell them."""
-    from odfbuild.engine.spark.queries.modes.times import event_times
+    from odfbuild.engine.event_times import event_times
 
     span = event_times(file.path, column)
     first, last = (int(each * 1000) if isfinite(each) else None for each in (span.first, span.last))

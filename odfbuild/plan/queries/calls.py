@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from odfbuild.engine.spark.queries import functions as lists
-from odfbuild.engine.spark.queries.function_list import AGGREGATES, ALLOWED, arity_of, takes
+from odfbuild.engine import functions as lists
+from odfbuild.engine.function_list import AGGREGATES, ALLOWED, arity_of, takes
 from odfbuild.odf.schema import arrow
 from odfbuild.plan.columns.of_query import Sources, type_of
 from odfbuild.plan.queries.select import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from odfbuild.engine.spark.queries import functions as lists
-from odfbuild.engine.spark.queries.function_list import AGGREGATES
+from odfbuild.engine import functions as lists
+from odfbuild.engine.function_list import AGGREGATES
 from odfbuild.plan.columns.of_query import Sources, Within
 
 _UNIT_NAMES = "year quarter month week day dayofyear hour minute second millisecond microsecond"
