@@ -8,39 +8,31 @@ safe side: what is not understood counts as a query that may make late records o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from math import gcd
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.event_windows import EventWindows, windows_of
-from odfbuild.engine.translate.runnable import if_runnable
+from odfbuild.engine.forecast import Steps, steps_of, window_call
+from odfbuild.engine.query_text import is_call
 from odfbuild.odf.model import TransformSql
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 _NAME = "event_time"
-_OF_WINDOW = re.compile(
-    r"\bwindow(?:\s*\((?:[^()]|\([^()]*\))*\))?\s*\.\s*(start|end)\s+as\s+(`?)event_time\b\2", re.I
-)
-_ANY_NAME = re.compile(r"\bas\s+`?event_time\b", re.I)
 
 
 def keeps_event_time(transform: TransformSql, inputs: Collection[str]) -> bool:
     """Whether a transformation without groups, over `inputs`, makes no late record of others."""
-    ours = if_runnable(transform)
-    steps = () if ours is None else ours.queries or ()
-    return _keep(
-        tuple((s.query, s.alias) for s in steps), frozenset(each.lower() for each in inputs)
-    )
+    return _keep(steps_of(transform) or (), frozenset(each.lower() for each in inputs))
 
 
 def groups_event_time(transform: TransformSql, inputs: Collection[str]) -> bool:
     """Whether a transformation by windows groups by the event time of its inputs as it is."""
     kept = frozenset(each.lower() for each in inputs)
-    return _keep(_steps(transform), kept, by_windows=True)
+    return _keep(steps_of(transform) or (), kept, by_windows=True)
 
 
 def comes_in_time(transform: TransformSql, readers: Collection[EventWindows | None]) -> bool:
@@ -49,15 +41,28 @@ def comes_in_time(transform: TransformSql, readers: Collection[EventWindows | No
     A record is appended when the watermark passes the end of its window. It is in time if its event
     time is that end, or the beginning, and none of `readers` ends within the window.
     """
-    own = windows_of(transform)
-    ours = if_runnable(transform)
-    text = (ours.queries or ())[-1].query if ours else ""
-    times = list(_OF_WINDOW.finditer(text))
-    if own is None or len(times) != 1 or len(_ANY_NAME.findall(text)) != 1:
+    own, call = windows_of(transform), window_call(transform)
+    bound = _bound(call) if call is not None else None
+    if own is None or bound is None:
         return False
-    if times[0][1].lower() == "end":
-        return True
-    return all(each is not None and not _ends_within(own, each) for each in readers)
+    return bound == "end" or all(
+        each is not None and not _ends_within(own, each) for each in readers
+    )
+
+
+def _bound(window: exp.Anonymous) -> str | None:
+    """`start` or `end`, which of a window's bounds is the event time of the query at the top."""
+    from sqlglot import exp
+
+    top = window.root()
+    named = [each for each in top.find_all(exp.Alias) if each.alias.lower() == _NAME]
+    value = named[0].this if len(named) == 1 and window.parent_select is top else None
+    if isinstance(value, exp.Column):
+        name = value.name if value.table.lower() == "window" and len(value.parts) == 2 else ""
+    else:
+        of_call = isinstance(value, exp.Dot) and is_call(value.this, "window")
+        name = value.expression.name if of_call else ""
+    return name.lower() if name.lower() in ("start", "end") else None
 
 
 def _ends_within(own: EventWindows, reader: EventWindows) -> bool:
@@ -67,22 +72,15 @@ def _ends_within(own: EventWindows, reader: EventWindows) -> bool:
     return (behind or apart) < own.length
 
 
-def _steps(transform: TransformSql) -> tuple[tuple[str, str | None], ...]:
-    ours = if_runnable(transform)
-    return () if ours is None else tuple((step.query, step.alias) for step in ours.queries or ())
-
-
 @lru_cache(maxsize=1_000)
-def _keep(
-    queries: tuple[tuple[str, str | None], ...], inputs: frozenset[str], *, by_windows: bool = False
-) -> bool:
-    from odfbuild.plan.columns.parsed import parsed
+def _keep(steps: Steps, inputs: frozenset[str], *, by_windows: bool = False) -> bool:
+    from odfbuild.engine.parsed import parsed
 
     keeping = set(inputs)
     found = False
-    for number, (query, alias) in enumerate(queries, 1):
+    for number, (query, alias) in enumerate(steps, 1):
         tree = parsed(query)
-        judge = _groups if by_windows and number == len(queries) else _keeps
+        judge = _groups if by_windows and number == len(steps) else _keeps
         found = tree is not None and judge(tree, frozenset(keeping))
         if alias is not None:
             keeping -= {alias.lower()}
@@ -113,8 +111,7 @@ def _groups(tree: exp.Expression, keeping: frozenset[str]) -> bool:
     if not isinstance(tree, exp.Select) or given is None or tree.args.get("joins"):
         return False
     group = tree.args.get("group")
-    calls = group.find_all(exp.Anonymous) if group else ()
-    windows = [each for each in calls if str(each.this).lower() == "window"]
+    windows = [each for each in group.walk() if is_call(each, "window")] if group else []
     names = [given.this.alias_or_name.lower()]
     return (
         len(windows) == 1
@@ -154,7 +151,6 @@ def _place(select: exp.Expression) -> int | None:
 
 
 def _selects(select: exp.Select, keeping: frozenset[str]) -> bool:
-    from sqlglot import exp
 
     joins = select.args.get("joins") or []
     given = select.args.get("from_")
@@ -169,7 +165,7 @@ def _selects(select: exp.Select, keeping: frozenset[str]) -> bool:
         stars = [each for each in select.selects if each.is_star]
         return not joins and len(stars) == 1 and _NAME not in stars[0].sql().lower()
     value = found[0].unalias() if len(found) == 1 else None
-    if isinstance(value, exp.Anonymous) and str(value.this).lower() == "greatest":
+    if is_call(value, "greatest"):
         return {_relation(each, names) for each in value.expressions} == set(names)
     one = _relation(value, names)
     if one is None:

@@ -61,7 +61,7 @@ def result_of(
     ours = if_runnable(transform)
     if ours is None:
         return None
-    from odfbuild.plan.columns.parsed import parsed
+    from odfbuild.engine.parsed import parsed
 
     reader = Reader(inputs, meanings=meanings)
     records: list[str] = []

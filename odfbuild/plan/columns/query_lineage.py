@@ -61,7 +61,7 @@ def _query(text: str, relations: _Relations) -> Lineage:
     from sqlglot.optimizer.scope import build_scope
     from sqlglot.schema import MappingSchema
 
-    from odfbuild.plan.columns.parsed import Bounded
+    from odfbuild.engine.parsed import Bounded
 
     # The parser takes `window(` for something else than Spark's windows of time.
     spelled = _TIME_WINDOW.sub("time_window(", text)
