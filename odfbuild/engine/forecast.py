@@ -32,7 +32,6 @@ from odfbuild.engine.query_text import (
     numbered,
     plain_parts,
 )
-from odfbuild.engine.sql_words import words_of
 from odfbuild.engine.translate.named import is_remote_release
 from odfbuild.engine.translate.runnable import if_runnable, is_spark
 from odfbuild.odf.model import TransformSql
@@ -59,8 +58,22 @@ _NODES = {
     "Exists": SUBQUERY,
 }
 """What no single record can answer: clauses of queries and relations, and parts by their kind."""
-_CLAUSE_WORDS = ("select", "from", "where", "by", "on")
-_RELATION_BEFORE = ("from", "join", ",", "as", "all", "(", "lateral")
+_TOKENS = {
+    "GROUP_BY": AGGREGATION,
+    "ORDER_BY": "ORDER BY",
+    "SORT_BY": "ORDER BY",
+    "UNION": "DISTINCT",
+    "JOIN": JOIN,
+    "COMMA": JOIN,
+    "OVER": OVER,
+    "VALUES": _ROWS,
+    "EXISTS": SUBQUERY,
+    "SELECT": SUBQUERY,
+    "UNPIVOT": "PIVOT",
+}
+"""The same by the tokens that say it, but for those of the same name."""
+_BEGIN_CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP_BY", "ORDER_BY", "ON")
+_BEFORE_RELATIONS = ("FROM", "JOIN", "ALIAS", "ALL", "L_PAREN", "LATERAL")
 
 Steps = tuple[tuple[str, str | None], ...]
 """The queries of a transformation, with the names of their results."""
@@ -210,43 +223,33 @@ def _joins_inner(trees: _Trees) -> bool:
 
 def _first(kinds: Collection[str], steps: Steps) -> str:
     """The first of these that the words of the queries show, with its place."""
-    clause = ""
+    from odfbuild.engine.parsed import AsWritten
+
     for query, _ in steps:
-        words = words_of(query)
-        texts = ["", "", *(word.text for word in words), ""]
-        for word, *around in zip(words, texts, texts[1:], texts[2:], texts[3:], strict=False):
-            clause = word.text if word.text in _CLAUSE_WORDS else clause
-            kind = _said(*around) if word.text != "," or clause == "from" else None
+        tokens = AsWritten().tokenize(query)
+        names = ["", "", *(each.token_type.name for each in tokens), ""]
+        clause = ""
+        for token, *around in zip(tokens, names, names[1:], names[2:], names[3:], strict=False):
+            name = around[2]
+            kind = _said(clause, *around)
+            clause = name if name in _BEGIN_CLAUSES else clause
+            if name == "VAR" and around[3] == "L_PAREN" and token.text.lower() in AGGREGATES:
+                kind = AGGREGATION
             if kind in kinds:
-                return f"{kind} at line {word.line}, column {word.column}"
-    return next(iter(sorted(kinds)))
+                line = query.count("\n", 0, token.start) + 1
+                column = token.start - query.rfind("\n", 0, token.start)
+                return f"{kind} at line {line}, column {column}"
+    return min(kinds)
 
 
-def _said(two_before: str, before: str, word: str, after: str) -> str | None:
-    """What a word says no single record can answer, if it has that meaning where it stands."""
-    if before == ".":
-        return None
-    match word:
-        case "group" | "order" | "sort" if after == "by":
-            return AGGREGATION if word == "group" else "ORDER BY"
-        case "distinct" if before not in ("(", "is", "not"):
-            return "DISTINCT"
-        case "union" if after != "all":
-            return "DISTINCT"
-        case "except" | "minus" if before != "*" and after not in (")", ","):
-            return "EXCEPT"
-        case "intersect" | "limit" | "offset":
-            return word.upper()
-        case "pivot" | "unpivot":
-            return "PIVOT"
-        case "join" | ",":
-            return JOIN
-        case "over":
-            return OVER
-        case "values":
-            return _ROWS
-        case "exists" if after == "(":
-            return SUBQUERY
-        case "select" if before == "(" and two_before not in _RELATION_BEFORE:
-            return SUBQUERY
-    return AGGREGATION if word in AGGREGATES and after == "(" else None
+def _said(clause: str, two_before: str, before: str, token: str, after: str) -> str | None:
+    """What a token says no single record can answer; `None` where it has another meaning."""
+    begins_relation = two_before in _BEFORE_RELATIONS or (clause, two_before) == ("FROM", "COMMA")
+    is_other = (
+        before == "DOT"
+        or (token == "COMMA" and clause != "FROM")
+        or (token == "SELECT" and (before != "L_PAREN" or begins_relation))
+        or (token, before) in (("DISTINCT", "L_PAREN"), ("EXCEPT", "STAR"))
+        or (token, after) == ("UNION", "ALL")
+    )
+    return None if is_other else _TOKENS.get(token, token)

@@ -30,6 +30,10 @@ _UNCLEAR = ('"', "\\", "--", "/*", "|>")
 _WORD = re.compile(r"'[^']*'|`[^`]*`|\w+|[^\s\w]")
 _QUOTED = re.compile(r"`[^`]*`")
 
+_UNIT_NAMES = "year quarter month week day dayofyear hour minute second millisecond microsecond"
+_UNITS = frozenset(_UNIT_NAMES.split())
+"""What functions of dates take for a unit and the parser takes for a column."""
+
 
 class Part(NamedTuple):
     """A SELECT over one relation, by name in lower case, and whether it leaves records out."""
@@ -197,3 +201,14 @@ def is_window(node: exp.Expression) -> bool:
 def is_aggregate(node: exp.Expression) -> bool:
     """Whether it is a call that makes one value of many rows, not over a window."""
     return is_call(node, *AGGREGATES) and not is_window(node)
+
+
+def is_unit(node: exp.Column) -> bool:
+    """Whether it is a unit of time in a call, which the parser takes for a column."""
+    from sqlglot import exp
+
+    return (
+        len(node.parts) == 1
+        and node.name.lower().removesuffix("s") in _UNITS
+        and isinstance(node.parent, exp.Anonymous | exp.Func)
+    )

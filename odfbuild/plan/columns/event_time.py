@@ -57,12 +57,12 @@ def _bound(window: exp.Anonymous) -> str | None:
     top = window.root()
     named = [each for each in top.find_all(exp.Alias) if each.alias.lower() == _NAME]
     value = named[0].this if len(named) == 1 and window.parent_select is top else None
-    if isinstance(value, exp.Column):
-        name = value.name if value.table.lower() == "window" and len(value.parts) == 2 else ""
-    else:
-        of_call = isinstance(value, exp.Dot) and is_call(value.this, "window")
-        name = value.expression.name if of_call else ""
-    return name.lower() if name.lower() in ("start", "end") else None
+    name = ""
+    if isinstance(value, exp.Column) and value.table.lower() == "window":
+        name = value.name.lower()
+    elif isinstance(value, exp.Dot) and is_call(value.this, "window"):
+        name = value.expression.name.lower()
+    return name if name in ("start", "end") else None
 
 
 def _ends_within(own: EventWindows, reader: EventWindows) -> bool:
@@ -165,7 +165,7 @@ def _selects(select: exp.Select, keeping: frozenset[str]) -> bool:
         stars = [each for each in select.selects if each.is_star]
         return not joins and len(stars) == 1 and _NAME not in stars[0].sql().lower()
     value = found[0].unalias() if len(found) == 1 else None
-    if is_call(value, "greatest"):
+    if value is not None and is_call(value, "greatest"):
         return {_relation(each, names) for each in value.expressions} == set(names)
     one = _relation(value, names)
     if one is None:

@@ -200,15 +200,16 @@ class _Checker(Reader):
         help_ = did_you_mean(name, tables, f"its inputs are: {', '.join(self.tables)}")
         self.tell("E0504", f"'{name}' is not an input of this query", help_, node)
 
-    def saw_union(self, node: exp.SetOperation, left: Columns, right: Columns) -> None:
-        """See `Reader.saw_union`."""
+    def united(self, node: exp.SetOperation, left: Columns, right: Columns) -> Columns | None:
+        """See `Reader.united`."""
         if len(left) != len(right):
             kind = type(node).__name__.upper()
             message = f"{kind} of {len(left)} columns with {len(right)}"
             self.tell("E0501", message, "give both sides the same columns", node.right)
+        return super().united(node, left, right)
 
-    def saw_select(self, node: exp.Select, sources: Sources, within: Within) -> None:
-        """See `Reader.saw_select`."""
+    def selected(self, node: exp.Select, sources: Sources, within: Within) -> Columns | None:
+        """See `Reader.selected`."""
         select = Select(node, sources, within, self.tell)
         self._parts(select)
         check_groups(select)
@@ -217,6 +218,7 @@ class _Checker(Reader):
             check_ties(select, self.vocab.offset.lower())
         if node.parent is None and self.is_last and not self.is_check:
             self._result(node, sources)
+        return super().selected(node, sources, within)
 
     def _parts(self, select: Select) -> None:
         """Look at all parts of its own; queries inside are followed in turn."""
