@@ -38,6 +38,8 @@ class Column:
 
 
 Columns = tuple[Column, ...]
+Names = Mapping[str, tuple[str, ...] | None]
+"""Names of the columns of each input by alias; `None` where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)

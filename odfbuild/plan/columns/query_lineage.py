@@ -15,10 +15,10 @@ from odfbuild.engine.functions import TABLE_FUNCTIONS
 from odfbuild.engine.lineage import Influence, Lineage, Origins, as_influence
 from odfbuild.engine.query_text import is_call, is_unit
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.lineage import Names
 from odfbuild.plan.columns.of_query import (
     Column,
     Columns,
+    Names,
     Reader,
     Sources,
     Tables,

@@ -14,6 +14,7 @@ from sqlglot import exp
 from odfbuild.engine import functions as lists
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.parsed import PIPE, SqlglotError, TooMuch, statements
+from odfbuild.engine.places import index_in, place_at, place_of, place_of_word
 from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import Location, QueryError
 from odfbuild.odf.model import TransformSql
@@ -30,7 +31,6 @@ from odfbuild.plan.queries.calls import check_call, check_cast, refuse_forbidden
 from odfbuild.plan.queries.groups import check_groups, check_limit
 from odfbuild.plan.queries.mistakes import certain_mistake, mistake_in, not_understood
 from odfbuild.plan.queries.names import check_column, check_left_out
-from odfbuild.plan.queries.places import place_at, place_of, place_of_word
 from odfbuild.plan.queries.select import Select
 from odfbuild.plan.queries.ties import check_ties
 from odfbuild.wording import did_you_mean
@@ -289,11 +289,7 @@ class _Checker(Reader):
 def _index(text: str, error: Exception) -> int:
     """Where in the text the parser stopped."""
     details = (getattr(error, "errors", None) or [{}])[0]
-    line, column = details.get("line"), details.get("col")
-    if not line or not column:
-        return len(text)
-    above = text.splitlines(keepends=True)[: line - 1]
-    return sum(map(len, above)) + int(column) - 1
+    return index_in(text, details.get("line"), details.get("col"))
 
 
 def _is_many(item: exp.Expression) -> bool:
