@@ -23,7 +23,7 @@ _RELATIONS = "join lateral values with pivot unpivot"
 _MULTIPLYING = frozenset([*_RELATIONS.split(), *TABLE_FUNCTIONS])
 """Words of queries that may make several records of one."""
 _MORE = """by distinct except exists having intersect limit minus offset over qualify session_window
-    window"""
+    window natural tablesample ;"""
 _TELLING = _MULTIPLYING | AGGREGATES.keys() | set(_MORE.split())
 """Words without which no part of a query needs more than one record."""
 _UNCLEAR = ('"', "\\", "--", "/*", "|>")
@@ -49,11 +49,11 @@ def plain_parts(sql: str) -> Parts | None:
     """The parts of a query that handles each record alone, as its words show; `None`: unclear."""
     if any(sign in sql for sign in _UNCLEAR):
         return None
-    words = _WORD.findall(sql.lower())
+    words = _WORD.findall(sql.lower().rstrip().removesuffix(";"))
     if not _TELLING.isdisjoint(words):
         return None
     words += ["", ""]
-    found = []
+    found: list[Part] = []
     at = 0
     while words[at] == "select" and "from" in words[at:]:
         at = words.index("from", at) + 1
@@ -61,19 +61,18 @@ def plain_parts(sql: str) -> Parts | None:
         while words[at + 1] == ".":
             at += 2
             name = f"{name}.{words[at].strip('`')}"
-        at += 1
-        if words[at] == "as":
-            at += 1
+        at += 2 if words[at + 1] == "as" else 1
         if words[at].isidentifier() and words[at] not in ("where", "union"):
             at += 1
-        if name[:1] in ("", "'", "("):
-            return None
         drops = words[at] == "where"
         if drops:
             at = words.index("union", at) if "union" in words[at:] else len(words) - 2
+        if name[:1] in ("", "'", "("):
+            return None
         found.append(Part(name, drops))
-        if words[at] in ("", ";") and words.count("select") == words.count("from") == len(found):
-            return tuple(found) if words[at + (words[at] == ";")] == "" else None
+        if words[at] == "":
+            counts = [words.count(each) for each in ("select", "from", "union")]
+            return tuple(found) if counts == [len(found), len(found), len(found) - 1] else None
         if words[at : at + 2] != ["union", "all"]:
             return None
         at += 2
@@ -88,7 +87,7 @@ def parts_of(sql: str) -> Parts | None:
     if not _MULTIPLYING.isdisjoint(word.text for word in words_of(sql)):
         return None
     text, names = numbered(sql)
-    parts = _parsed_parts(text)
+    parts = parsed_parts(text)
     if parts is None or not names:
         return parts
     return tuple(Part(names.get(each.relation, each.relation), each.drops) for each in parts)
@@ -104,7 +103,8 @@ def numbered(sql: str) -> tuple[str, dict[str, str]]:
 
 
 @lru_cache(2_000)
-def _parsed_parts(sql: str) -> Parts | None:
+def parsed_parts(sql: str) -> Parts | None:
+    """The same, told from the tree of the query."""
     from sqlglot import exp
 
     from odfbuild.engine.parsed import parsed

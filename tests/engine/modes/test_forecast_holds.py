@@ -1,4 +1,4 @@
-"""What a plan says of the mode of a query is what Spark decides, of queries as people write them."""
+"""What plans say of the mode of a query, Spark decides, of queries as people write them."""
 
 from pathlib import Path
 
