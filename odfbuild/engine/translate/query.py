@@ -85,6 +85,10 @@ def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
         why = said.partition(" but got <")[0]
         said = f"this is not understood as SQL of {engine}: {why.rstrip('.')}"
         raise Errors([_refused(said, place)]) from None
+    except RecursionError:
+        raise Errors(
+            [_refused("the query is nested too deeply", place_of_word(sql, step))]
+        ) from None
     if len(found) != 1 or not isinstance(found[0], exp.Query):
         raise Errors([_refused("a query is one SELECT", place_of_word(sql, step))])
     name_again(found[0], names)
