@@ -72,6 +72,7 @@ _TOKENS = {
     "UNPIVOT": "PIVOT",
 }
 """The same by the tokens that say it, but for those of the same name."""
+_EVERY_KIND = frozenset([*_CLAUSES.values(), *_NODES.values()])
 _BEGIN_CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP_BY", "ORDER_BY", "ON")
 _BEFORE_RELATIONS = ("FROM", "JOIN", "ALIAS", "ALL", "L_PAREN", "LATERAL")
 
@@ -116,15 +117,20 @@ def _mode_of(steps: Steps) -> Choice:
         return RECORD_BY_RECORD
     # A name in one step may stand for the result of another one.
     found = _of_shape(((numbered(steps[0][0])[0], None),) if len(steps) == 1 else steps)
-    return found if isinstance(found, Choice) else Choice(Mode.CHANGELOG, _first(found, steps))
+    if isinstance(found, Choice):
+        return found
+    reason = _first(found or _EVERY_KIND, steps)
+    if reason is None and not found:
+        return RECORD_BY_RECORD
+    return Choice(Mode.CHANGELOG, reason or min(found))
 
 
 @lru_cache(maxsize=1_000)
 def _of_shape(steps: Steps) -> Choice | frozenset[str]:
-    """The mode, or all that no single record can answer."""
+    """The mode, or all that no single record can answer; nothing where it is not understood."""
     trees = _parsed(steps)
     if len(trees) < len(steps):
-        return Choice(Mode.CHANGELOG, "its query is not understood before it runs")
+        return frozenset()
     kinds = frozenset(kind for tree, _ in trees for kind in _constructs(tree))
     if not kinds:
         return RECORD_BY_RECORD
@@ -221,12 +227,15 @@ def _joins_inner(trees: _Trees) -> bool:
     return max(read.values()) == 1
 
 
-def _first(kinds: Collection[str], steps: Steps) -> str:
-    """The first of these that the words of the queries show, with its place."""
-    from odfbuild.engine.parsed import AsWritten
+def _first(kinds: Collection[str], steps: Steps) -> str | None:
+    """The first of these that the tokens of the queries show, with its place."""
+    from odfbuild.engine.parsed import AsWritten, SqlglotError
 
     for query, _ in steps:
-        tokens = AsWritten().tokenize(query)
+        try:
+            tokens = AsWritten().tokenize(query)
+        except SqlglotError:
+            return "its query is not understood before it runs"
         names = ["", "", *(each.token_type.name for each in tokens), ""]
         clause = ""
         for token, *around in zip(tokens, names, names[1:], names[2:], names[3:], strict=False):
@@ -239,7 +248,7 @@ def _first(kinds: Collection[str], steps: Steps) -> str:
                 line = query.count("\n", 0, token.start) + 1
                 column = token.start - query.rfind("\n", 0, token.start)
                 return f"{kind} at line {line}, column {column}"
-    return min(kinds)
+    return None
 
 
 def _said(clause: str, two_before: str, before: str, token: str, after: str) -> str | None:
