@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import WINDOWS
-from odfbuild.engine.sql_words import closing, words_of
-from odfbuild.engine.translate.runnable import if_runnable, is_spark
+from odfbuild.engine.event_times import event_times
+from odfbuild.engine.forecast import window_call
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlglot import exp
 
     from odfbuild.engine.contract import SliceFile, Vocabulary
 
@@ -35,7 +33,6 @@ _UNITS = {
     "millisecond": 1000,
     "microsecond": 1,
 }
-_PART = re.compile(rf"(-?\d+)\s*({'|'.join(_UNITS)})s?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +66,8 @@ class EventWindows:
 
 def windows_of(transform: TransformSql) -> EventWindows | None:
     """The windows that a query closes one by one; `None` where it has none, or tells no length."""
-    if expected_mode(transform) != WINDOWS:
-        return None
-    ours = transform if is_spark(transform) else if_runnable(transform)
-    query = (ours.queries or ())[-1].query if ours else ""
-    words = words_of(query)
-    texts = [word.text for word in words]
-    begin = next((n for n, pair in enumerate(pairwise(texts)) if pair == ("group", "by")), 0)
-    opening = next(
-        n for n, pair in enumerate(pairwise(texts)) if n > begin and pair == ("window", "(")
-    )
-    end = closing(words, opening + 1)
-    if end is None:
-        return None
-    _, *given = query[words[opening + 1].end : words[end].start].split(",")
-    lengths = [_micros(each) for each in given]
+    call = window_call(transform)
+    lengths = [_micros(each) for each in call.expressions[1:]] if call is not None else []
     if not 1 <= len(lengths) <= 3 or None in lengths:
         return None
     length, slide, start = (*lengths, *(lengths[0], 0)[len(lengths) - 1 :])
@@ -178,13 +162,15 @@ def _is_late(times: Any, promised: int, windows: EventWindows | None) -> Any:
     return times < promised if windows is None else windows.first_end(times) <= promised
 
 
-def _micros(text: str) -> int | None:
+def _micros(length: exp.Expression) -> int | None:
     """A length of time as Spark's windows take it: `'1 day'`, `'90 minutes'`, `INTERVAL 1 HOUR`."""
-    plain = re.sub(r"['\"]|\binterval\b", " ", text.lower()).strip()
-    parts = list(_PART.finditer(plain))
-    if not parts or "".join(part[0] for part in parts) != plain:
+    text = f"{length.name} {length.text('unit')}".lower()
+    parts = re.findall(r"-?\d+|[a-z]+", text.removeprefix("interval"))
+    units = [_UNITS.get(each.removesuffix("s")) for each in parts[1::2]]
+    numbers = [int(each) for each in parts[::2] if not each.isalpha()]
+    if not units or None in units or len(numbers) != len(units):
         return None
-    return sum(int(part[1]) * _UNITS[part[2]] for part in parts)
+    return sum(number * (unit or 0) for number, unit in zip(numbers, units, strict=True))
 
 
 # --- Files ---
@@ -207,8 +193,6 @@ def _times(table: pa.Table, column: str) -> Any:
 
 def _span(file: SliceFile, column: str) -> tuple[int | None, int | None]:
     """The first and the last event time of a file in microseconds, where statistics tell them."""
-    from odfbuild.engine.spark.queries.modes.times import event_times
-
     span = event_times(file.path, column)
     first, last = (int(each * 1000) if isfinite(each) else None for each in (span.first, span.last))
     return first, last

@@ -64,18 +64,18 @@ def _checks_of_reading(read: ReadStep) -> Iterator[Check]:
         formats = (("dateFormat", read.date_format), ("timestampFormat", read.timestamp_format))
         for option, value in formats:
             if value not in (None, "rfc3339"):
-                from odfbuild.engine.spark.reading.csv_options import check_format
+                from odfbuild.engine.read_options import check_format
 
                 yield ("read", option), partial(check_format, option, value)
         if read.encoding not in (None, "utf8"):
-            from odfbuild.engine.spark.reading.source_text import codec_of
+            from odfbuild.engine.read_options import codec_of
 
             yield ("read", "encoding"), partial(codec_of, read.encoding, "")
     if isinstance(read, ReadStepCsv):
         signs = (("separator", read.separator), ("quote", read.quote), ("escape", read.escape))
         for option, value in signs:
             if value is not None and len(value) > 1:
-                from odfbuild.engine.spark.reading.csv_options import one_character
+                from odfbuild.engine.read_options import one_character
 
                 yield ("read", option), partial(one_character, option, value)
 

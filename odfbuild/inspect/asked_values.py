@@ -10,6 +10,8 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.query_text import conditions_of
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -38,18 +40,11 @@ def _of_table(table: exp.Table) -> dict[str, list[Any]]:
     query = table.parent.parent if isinstance(table.parent, exp.From) else None
     if not isinstance(query, exp.Select) or not _is_plain(query, table):
         return {}
-    where = query.args.get("where")
     named = {each.alias.lower() for each in query.expressions if isinstance(each, exp.Alias)}
     found: dict[str, list[Any]] = {}
-    for condition in (
-        where.this.flatten()
-        if where and isinstance(where.this, exp.And)
-        else ([where.this] if where else ())
-    ):
-        column, values = _comparison(condition.unnest())
-        if column is None or column.name.lower() in named or not values:
-            continue
-        if column.table.lower() in ("", table.alias_or_name.lower()):
+    for column, given in conditions_of(query):
+        values = list(_values(given))
+        if column.name.lower() not in named and len(values) == len(given):
             found.setdefault(column.name, values)
     return found
 
@@ -61,25 +56,6 @@ def _is_plain(query: exp.Select, table: exp.Table) -> bool:
     return not any(query.args.get(each) for each in odd) and not any(
         table.args.get(each) for each in parts
     )
-
-
-def _comparison(condition: exp.Expression) -> tuple[exp.Column | None, list[Any]]:
-    """The column and the values of `column = value` or `column IN (values)`."""
-    from sqlglot import exp
-
-    if isinstance(condition, exp.EQ):
-        sides = (condition.this, condition.expression)
-        for column, value in (sides, sides[::-1]):
-            if isinstance(column, exp.Column):
-                return column, list(_values([value]))
-    if (
-        isinstance(condition, exp.In)
-        and isinstance(condition.this, exp.Column)
-        and condition.expressions
-    ):
-        values = list(_values(condition.expressions))
-        return condition.this, values if len(values) == len(condition.expressions) else []
-    return None, []
 
 
 def _values(given: Iterable[exp.Expression]) -> Iterator[Any]:

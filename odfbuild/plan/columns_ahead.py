@@ -20,9 +20,8 @@ from odfbuild.plan.columns.evolution import (
     source_evolution,
 )
 from odfbuild.plan.columns.impact import BrokenReaders, Impact, Reader
-from odfbuild.plan.columns.lineage import Names
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.columns.of_query import Columns
+from odfbuild.plan.columns.of_query import Columns, Names
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.places import Place
 

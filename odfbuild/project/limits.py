@@ -29,21 +29,3 @@ RENDER_SECONDS = 5
 
 RENDER_MEMORY = 512 << 20
 """Bytes that rendering may take, beside what the program has before."""
-
-QUERY_BYTES = 1 << 20
-"""Of the text of a query."""
-
-QUERY_TOKENS = 50_000
-"""Words and signs of a query."""
-
-QUERY_STEPS = 200_000
-"""Of the parser in a query, beside 20 for each word; common ones take one or two for each."""
-
-QUERY_DEPTH = 150
-"""Of expressions in expressions; deeper ones are left to the engine."""
-
-QUERY_ERRORS = 50
-"""Told of one query: whoever corrects these sees the others next."""
-
-EXPANDED_TABLES = 1_000
-"""Of a query, each use of a common table expression written out."""

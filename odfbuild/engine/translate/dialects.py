@@ -7,6 +7,8 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.risingwave import RisingWave
 from sqlglot.dialects.spark import Spark
 
+from odfbuild.engine.parsed import Counted
+
 
 class Flink(Dialect):  # type: ignore[misc]
     """Calcite's SQL: names in backticks, text in quotes that are doubled, nulls are small."""
@@ -20,7 +22,7 @@ class Flink(Dialect):  # type: ignore[misc]
         QUOTES = ["'"]
         STRING_ESCAPES = ["'"]
 
-    class Parser(parser.Parser):  # type: ignore[misc]
+    class Parser(Counted, parser.Parser):  # type: ignore[misc]
         """Functions whose arguments stand in another order than the parser thinks, or are none."""
 
         FUNC_TOKENS = parser.Parser.FUNC_TOKENS | {tokens.TokenType.SESSION}
@@ -34,12 +36,19 @@ class Flink(Dialect):  # type: ignore[misc]
 class DataFusion(Postgres):  # type: ignore[misc]
     """DataFusion's SQL, which is that of PostgreSQL as far as the lists go."""
 
-    class Parser(Postgres.Parser):  # type: ignore[misc]
+    class Parser(Counted, Postgres.Parser):  # type: ignore[misc]
         """Formats of times are those of another library than PostgreSQL's."""
 
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name != "TO_TIMESTAMP"
         }
+
+
+class CountedRisingWave(RisingWave):  # type: ignore[misc]
+    """RisingWave's SQL."""
+
+    class Parser(Counted, RisingWave.Parser):  # type: ignore[misc]
+        """Gives up on what would take it for ever."""
 
 
 class SparkWithTemporalJoins(Spark):  # type: ignore[misc]
@@ -58,6 +67,6 @@ class SparkWithTemporalJoins(Spark):  # type: ignore[misc]
 READ: dict[str, type[Dialect]] = {
     "flink": Flink,
     "datafusion": DataFusion,
-    "risingwave": RisingWave,
+    "risingwave": CountedRisingWave,
 }
 """The dialect of each engine."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from odfbuild.engine.parsed import trees_in
+from odfbuild.engine.places import index_in, place_at, place_of, place_of_word
 from odfbuild.engine.translate.allowed import problem_with
 from odfbuild.engine.translate.dialects import READ, SparkWithTemporalJoins
 from odfbuild.engine.translate.division import mark_whole_divisions
@@ -16,7 +17,7 @@ from odfbuild.engine.translate.names import name_again, with_names
 from odfbuild.engine.translate.rewrite import rewritten
 from odfbuild.engine.translate.spark_calls import is_call
 from odfbuild.engine.translate.windows import Refuse, to_spark_windows
-from odfbuild.errors import Errors, InDefinition, Location, QueryError
+from odfbuild.errors import Errors, Location, QueryError
 
 _TABLE_ARGUMENT = re.compile(
     r"'[^']*'|(\b(?:TUMBLE|HOP|CUMULATE|SESSION)\s*\(\s*)(TABLE)(?=[\s`])", re.IGNORECASE
@@ -37,7 +38,7 @@ def translate(engine: str, sql: str, step: int, columns: Mapping[str, str]) -> s
     errors: dict[str, QueryError] = {}
 
     def refuse(node: exp.Expression, why: str) -> None:
-        error = _refused(why, _place(node, sql, step))
+        error = _refused(why, place_of(node, sql, step))
         errors.setdefault(f"{error.location}{why}", error)
 
     to_spark_windows(tree, engine, refuse)
@@ -74,19 +75,22 @@ def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
     if engine == "datafusion":
         text, names = with_names(text)
     try:
-        found = [each for each in sqlglot.parse(text, read=READ[engine]) if each is not None]
+        found = trees_in(text, READ[engine])
     except SqlglotError as error:
         details = (getattr(error, "errors", None) or [{}])[0]
-        line, column = details.get("line") or 1, details.get("col") or 1
         length = len(details.get("highlight") or "x")
-        place = _location(sql, step, line, max(1, column - length + 1), length)
+        end = index_in(sql, details.get("line") or 1, details.get("col") or 1) + 1
+        place = place_at(sql, step, max(0, end - length), length)
         said = details.get("description") or str(error).splitlines()[0]
         why = said.partition(" but got <")[0]
         said = f"this is not understood as SQL of {engine}: {why.rstrip('.')}"
         raise Errors([_refused(said, place)]) from None
+    except RecursionError:
+        raise Errors(
+            [_refused("the query is nested too deeply", place_of_word(sql, step))]
+        ) from None
     if len(found) != 1 or not isinstance(found[0], exp.Query):
-        first = sql[: len(sql) - len(sql.lstrip())].count("\n") + 1
-        raise Errors([_refused("a query is one SELECT", _location(sql, step, first, 1, 1))])
+        raise Errors([_refused("a query is one SELECT", place_of_word(sql, step))])
     name_again(found[0], names)
     return found[0]
 
@@ -119,9 +123,6 @@ def _name_columns(select: exp.Select, engine: str, refuse: Refuse) -> None:
             refuse(column, f"{engine} names this column in its own way: give it a name with AS")
 
 
-# --- Places ---
-
-
 def _refused(why: str, place: Location) -> QueryError:
     return QueryError(
         why,
@@ -130,19 +131,3 @@ def _refused(why: str, place: Location) -> QueryError:
         help="write it in a form that is on the list of docs/engines.md, or the query in Spark SQL "
         "with `engine: spark`",
     )
-
-
-def _place(node: exp.Expression, sql: str, step: int) -> Location:
-    """Where a node stands: the first of its words whose place the parser kept."""
-    starts = [each.meta["start"] for each in node.walk() if "start" in each.meta]
-    at = min(starts, default=0)
-    line = sql.count("\n", 0, at) + 1
-    column = at - sql.rfind("\n", 0, at)
-    end = next((e.meta["end"] for e in node.walk() if e.meta.get("start") == at), at)
-    return _location(sql, step, line, column, end - at + 1)
-
-
-def _location(sql: str, step: int, line: int, column: int, length: int) -> Location:
-    lines = sql.splitlines() or [""]
-    snippet = lines[min(line, len(lines)) - 1]
-    return InDefinition.query(step, line, column, snippet, length)

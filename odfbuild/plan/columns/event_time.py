@@ -8,39 +8,32 @@ safe side: what is not understood counts as a query that may make late records o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from math import gcd
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.event_windows import EventWindows, windows_of
-from odfbuild.engine.translate.runnable import if_runnable
+from odfbuild.engine.forecast import Steps, steps_of, window_call
+from odfbuild.engine.query_text import is_call
 from odfbuild.odf.model import TransformSql
+from odfbuild.plan.columns.of_query import Column, Columns, Reader, Sources, Within
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 _NAME = "event_time"
-_OF_WINDOW = re.compile(
-    r"\bwindow(?:\s*\((?:[^()]|\([^()]*\))*\))?\s*\.\s*(start|end)\s+as\s+(`?)event_time\b\2", re.I
-)
-_ANY_NAME = re.compile(r"\bas\s+`?event_time\b", re.I)
 
 
 def keeps_event_time(transform: TransformSql, inputs: Collection[str]) -> bool:
     """Whether a transformation without groups, over `inputs`, makes no late record of others."""
-    ours = if_runnable(transform)
-    steps = () if ours is None else ours.queries or ()
-    return _keep(
-        tuple((s.query, s.alias) for s in steps), frozenset(each.lower() for each in inputs)
-    )
+    return _keep(steps_of(transform) or (), frozenset(each.lower() for each in inputs))
 
 
 def groups_event_time(transform: TransformSql, inputs: Collection[str]) -> bool:
     """Whether a transformation by windows groups by the event time of its inputs as it is."""
     kept = frozenset(each.lower() for each in inputs)
-    return _keep(_steps(transform), kept, by_windows=True)
+    return _keep(steps_of(transform) or (), kept, by_windows=True)
 
 
 def comes_in_time(transform: TransformSql, readers: Collection[EventWindows | None]) -> bool:
@@ -49,15 +42,28 @@ def comes_in_time(transform: TransformSql, readers: Collection[EventWindows | No
     A record is appended when the watermark passes the end of its window. It is in time if its event
     time is that end, or the beginning, and none of `readers` ends within the window.
     """
-    own = windows_of(transform)
-    ours = if_runnable(transform)
-    text = (ours.queries or ())[-1].query if ours else ""
-    times = list(_OF_WINDOW.finditer(text))
-    if own is None or len(times) != 1 or len(_ANY_NAME.findall(text)) != 1:
+    own, call = windows_of(transform), window_call(transform)
+    bound = _bound(call) if call is not None else None
+    if own is None or bound is None:
         return False
-    if times[0][1].lower() == "end":
-        return True
-    return all(each is not None and not _ends_within(own, each) for each in readers)
+    return bound == "end" or all(
+        each is not None and not _ends_within(own, each) for each in readers
+    )
+
+
+def _bound(window: exp.Anonymous) -> str | None:
+    """`start` or `end`, which of a window's bounds is the event time of the query at the top."""
+    from sqlglot import exp
+
+    top = window.root()
+    named = [each for each in top.find_all(exp.Alias) if each.alias.lower() == _NAME]
+    value = named[0].this if len(named) == 1 and window.parent_select is top else None
+    name = ""
+    if isinstance(value, exp.Column) and value.table.lower() == "window":
+        name = value.name.lower()
+    elif isinstance(value, exp.Dot) and is_call(value.this, "window"):
+        name = value.expression.name.lower()
+    return name if name in ("start", "end") else None
 
 
 def _ends_within(own: EventWindows, reader: EventWindows) -> bool:
@@ -67,128 +73,82 @@ def _ends_within(own: EventWindows, reader: EventWindows) -> bool:
     return (behind or apart) < own.length
 
 
-def _steps(transform: TransformSql) -> tuple[tuple[str, str | None], ...]:
-    ours = if_runnable(transform)
-    return () if ours is None else tuple((step.query, step.alias) for step in ours.queries or ())
-
-
 @lru_cache(maxsize=1_000)
-def _keep(
-    queries: tuple[tuple[str, str | None], ...], inputs: frozenset[str], *, by_windows: bool = False
-) -> bool:
-    from odfbuild.plan.columns.parsed import parsed
+def _keep(steps: Steps, inputs: frozenset[str], *, by_windows: bool = False) -> bool:
+    from odfbuild.engine.parsed import parsed
 
-    keeping = set(inputs)
-    found = False
-    for number, (query, alias) in enumerate(queries, 1):
+    reader = _Times(dict.fromkeys(inputs, _KEPT), meanings=False)
+    reader.by_windows = by_windows
+    columns: Columns | None = None
+    for query, alias in steps:
         tree = parsed(query)
-        judge = _groups if by_windows and number == len(queries) else _keeps
-        found = tree is not None and judge(tree, frozenset(keeping))
-        if alias is not None:
-            keeping -= {alias.lower()}
-            keeping |= {alias.lower()} if found else set()
-    return found
+        if tree is None:
+            return False
+        columns = reader.step(tree, alias)
+    return columns is not None
 
 
-def _keeps(tree: exp.Expression, keeping: frozenset[str]) -> bool:
-    """Whether a query keeps event times, over relations of which those `keeping` do."""
-    from sqlglot import exp
-
-    if isinstance(tree, exp.Subquery):
-        return isinstance(tree.this, exp.Query) and _keeps(tree.this, keeping)
-    keeping = _with_ctes(tree, keeping)
-    if isinstance(tree, exp.Union):
-        branches = list(_branches(tree))
-        places = {_place(each) for each in branches}
-        return len(places) == 1 and None not in places and all(_keeps(b, keeping) for b in branches)
-    return isinstance(tree, exp.Select) and _selects(tree, keeping)
+_KEPT: Columns = (Column(_NAME, None),)
+"""All that is known of a relation that keeps event times; of others nothing is."""
 
 
-def _groups(tree: exp.Expression, keeping: frozenset[str]) -> bool:
-    """Whether the windows of a query are of event times, over relations `keeping` them."""
-    from sqlglot import exp
+class _Times(Reader):
+    """Tells which relations keep event times; with `by_windows` those that group by them do."""
 
-    keeping = _with_ctes(tree, keeping)
-    given = tree.args.get("from_")
-    if not isinstance(tree, exp.Select) or given is None or tree.args.get("joins"):
-        return False
-    group = tree.args.get("group")
-    calls = group.find_all(exp.Anonymous) if group else ()
-    windows = [each for each in calls if str(each.this).lower() == "window"]
-    names = [given.this.alias_or_name.lower()]
-    return (
-        len(windows) == 1
-        and _relation(windows[0].expressions[0], names) is not None
-        and _source_keeps(given.this, keeping)
-    )
+    by_windows = False
 
+    def selected(self, node: exp.Select, sources: Sources, within: Within) -> Columns | None:
+        """See `Reader.selected`."""
+        given, joins = node.args.get("from_"), node.args.get("joins") or []
+        names = [each.this.alias_or_name.lower() for each in (given, *joins) if each is not None]
+        if given is None or any(sources.tables[name] != _KEPT for name in names):
+            return None
+        group = node.args.get("group")
+        if self.by_windows and group is not None:
+            windows = [each for each in group.walk() if is_call(each, "window")]
+            is_one = len(windows) == 1 and not joins
+            return _KEPT if is_one and _relation(windows[0].expressions[0], names) else None
+        return _KEPT if _selects(node, names) else None
 
-def _with_ctes(tree: exp.Expression, keeping: frozenset[str]) -> frozenset[str]:
-    for cte in tree.args["with_"].expressions if tree.args.get("with_") else ():
-        name = frozenset([cte.alias.lower()])
-        keeping = keeping | name if _keeps(cte.this, keeping) else keeping - name
-    return keeping
+    def united(self, node: exp.SetOperation, left: Columns, right: Columns) -> Columns | None:
+        """See `Reader.united`."""
+        from sqlglot import exp
 
-
-def _branches(tree: exp.Expression) -> Iterator[exp.Expression]:
-    from sqlglot import exp
-
-    if isinstance(tree, exp.Union):
-        yield from _branches(tree.this)
-        yield from _branches(tree.expression)
-    elif isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Query):
-        yield from _branches(tree.this)
-    else:
-        yield tree
+        place = _place(node.left)
+        is_same = isinstance(node, exp.Union) and place is not None and place == _place(node.right)
+        return left if is_same else None
 
 
-def _place(select: exp.Expression) -> int | None:
+def _place(query: exp.Expression) -> int | None:
     """Where the event time stands in a list of columns, -1 where it is one of `*`."""
-    if not hasattr(select, "selects"):
-        return None
-    names = [each.alias_or_name.lower() for each in select.selects]
-    stars = [n for n, each in enumerate(select.selects) if each.is_star]
+    from sqlglot import exp
+
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    names = [each.alias_or_name.lower() for each in query.selects]
+    stars = [n for n, each in enumerate(query.selects) if each.is_star]
     if _NAME in names and not (stars and stars[0] < names.index(_NAME)):
         return names.index(_NAME)
     return -1 if stars == [0] and _NAME not in names else None
 
 
-def _selects(select: exp.Select, keeping: frozenset[str]) -> bool:
-    from sqlglot import exp
-
+def _selects(select: exp.Select, names: list[str]) -> bool:
+    """Whether a SELECT keeps the event times of the relations that it reads, by name."""
     joins = select.args.get("joins") or []
-    given = select.args.get("from_")
-    if given is None:
-        return False
-    sources = [given.this, *(each.this for each in joins)]
-    if not all(_source_keeps(each, keeping) for each in sources):
-        return False
-    names = [each.alias_or_name.lower() for each in sources]
     found = [each for each in select.selects if each.alias_or_name.lower() == _NAME]
     if not found:
         stars = [each for each in select.selects if each.is_star]
         return not joins and len(stars) == 1 and _NAME not in stars[0].sql().lower()
     value = found[0].unalias() if len(found) == 1 else None
-    if isinstance(value, exp.Anonymous) and str(value.this).lower() == "greatest":
+    if value is not None and is_call(value, "greatest"):
         return {_relation(each, names) for each in value.expressions} == set(names)
     one = _relation(value, names)
-    if one is None:
-        return False
-    if not joins:
-        return True
+    if one is None or not joins:
+        return one is not None
     conditions = [each.args["on"] for each in joins if each.args.get("on")]
     conditions += [select.args["where"].this] if select.args.get("where") else []
     parts = [part for each in conditions for part in _parts(each)]
     return {one, *_earlier(one, parts, names)} == set(names)
-
-
-def _source_keeps(source: exp.Expression, keeping: frozenset[str]) -> bool:
-    from sqlglot import exp
-
-    if isinstance(source, exp.Table):
-        plain = not any(source.args.get(each) for each in ("joins", "laterals", "db"))
-        return plain and source.name.lower() in keeping
-    return isinstance(source, exp.Subquery) and _keeps(source, keeping)
 
 
 def _relation(value: exp.Expression | None, names: list[str]) -> str | None:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from odfbuild.engine.lineage import Influence, Lineage, Origin
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.lineage import Names
 from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.columns.of_query import Names
 from odfbuild.plan.model import ColumnCause, ColumnEffect
 from odfbuild.values import dataclass
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from odfbuild.engine.lineage import Influence, Lineage, Origins
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.lineage import Names
+from odfbuild.plan.columns.of_query import Names
 from odfbuild.plan.columns.shape import shape_of
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.lineage import Origins
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
@@ -24,16 +25,21 @@ if TYPE_CHECKING:
 class Column:
     """A column: its name as Spark gives it, and the expression behind it.
 
-    `type` (in committed form) and `nullable` are `None` where unknown.
+    `type` (in committed form) and `nullable` are `None` where unknown. Where lineage is followed,
+    `origins` are what it is made from, and `records` what decides the records of its relation.
     """
 
     name: str
     type: arrow.Type | None
     expression: str = ""
     nullable: bool | None = None
+    origins: Origins = frozenset()
+    records: Origins = frozenset()
 
 
 Columns = tuple[Column, ...]
+Names = Mapping[str, tuple[str, ...] | None]
+"""Names of the columns of each input by alias; `None` where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ def result_of(
     ours = if_runnable(transform)
     if ours is None:
         return None
-    from odfbuild.plan.columns.parsed import parsed
+    from odfbuild.engine.parsed import parsed
 
     reader = Reader(inputs, meanings=meanings)
     records: list[str] = []
@@ -104,7 +110,7 @@ class Sources:
 
 
 class Reader:
-    """Follows the columns of queries through what they read. `saw_…` are told on the way.
+    """Follows the columns of queries through what they read. Others build on it.
 
     Without `meanings` columns have no expressions, which take most of the time.
     """
@@ -120,11 +126,28 @@ class Reader:
             self.tables[alias.lower()] = columns
         return columns
 
-    def saw_select(self, node: exp.Select, sources: Sources, within: Within) -> None:
-        """A SELECT, and what it reads."""
+    def selected(self, node: exp.Select, sources: Sources, within: Within) -> Columns | None:
+        """The columns of a SELECT, of what it reads."""
+        found: list[Column] = []
+        for item in node.expressions:
+            columns = columns_of_item(item, sources, self.meanings)
+            if columns is None:
+                return None
+            found += columns
+        return tuple(found)
 
-    def saw_union(self, node: exp.SetOperation, left: Columns, right: Columns) -> None:
-        """A set operation, and the columns of its sides."""
+    def united(self, node: exp.SetOperation, left: Columns, right: Columns) -> Columns | None:
+        """The columns of a set operation, of those of its sides."""
+        if len(left) != len(right):
+            return None
+        return tuple(
+            Column(
+                one.name,
+                one.type if one.type == other.type else None,
+                f"{one.expression} | {other.expression}",
+            )
+            for one, other in zip(left, right, strict=True)
+        )
 
     def saw_table(self, node: exp.Table, name: str, tables: Tables) -> None:
         """A relation that is read by name, and those that there are."""
@@ -141,15 +164,10 @@ class Reader:
         if isinstance(node, exp.SetOperation):
             left = self.query(node.left, tables, outer)
             right = self.query(node.right, tables, outer)
-            if left is None or right is None:
-                return None
-            self.saw_union(node, left, right)
-            return _union(left, right)
+            return None if left is None or right is None else self.united(node, left, right)
         if not isinstance(node, exp.Select):
             return None
-        sources = self._sources(node, tables, outer)
-        self.saw_select(node, sources, Within(tables, outer))
-        return _select(node, sources, self.meanings)
+        return self.selected(node, self._sources(node, tables, outer), Within(tables, outer))
 
     def _with_common_tables(
         self, node: exp.Expression, tables: Tables, outer: tuple[Sources, ...]
@@ -233,29 +251,6 @@ def _renamed(columns: Columns | None, names: Sequence[exp.Identifier] | None) ->
     )
 
 
-def _union(left: Columns, right: Columns) -> Columns | None:
-    if len(left) != len(right):
-        return None
-    return tuple(
-        Column(
-            one.name,
-            one.type if one.type == other.type else None,
-            f"{one.expression} | {other.expression}",
-        )
-        for one, other in zip(left, right, strict=True)
-    )
-
-
-def _select(node: exp.Select, sources: Sources, meanings: bool) -> Columns | None:
-    found: list[Column] = []
-    for item in node.expressions:
-        columns = columns_of_item(item, sources, meanings)
-        if columns is None:
-            return None
-        found += columns
-    return tuple(found)
-
-
 def columns_of_item(
     item: exp.Expression, sources: Sources, meanings: bool = False
 ) -> Sequence[Column] | None:
@@ -289,7 +284,7 @@ def _star(item: exp.Expression, sources: Sources) -> list[Column] | None:
         if columns is None:
             return None
         found += [
-            Column(each.name, each.type, f"{name}.{each.name}".lower())
+            replace(each, expression=f"{name}.{each.name}".lower(), nullable=None)
             for each in columns
             if each.name.lower() not in left_out
         ]

@@ -1,4 +1,4 @@
-"""Follow the columns of a query through its text, by sqlglot.
+"""Follow the columns of a query through its text.
 
 A query that is not understood gives `None`: a clause that decides something and is overlooked would
 make a wrong answer. Takes milliseconds; `lineages.Lineages` keeps the answers.
@@ -6,90 +6,65 @@ make a wrong answer. Takes milliseconds; `lineages.Lineages` keeps the answers.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.lineage import Influence, Lineage, Origin, Origins, as_influence
-from odfbuild.engine.temporal_references import without_calls
-from odfbuild.engine.translate.runnable import if_runnable
+from odfbuild.engine.forecast import steps_of
+from odfbuild.engine.functions import TABLE_FUNCTIONS
+from odfbuild.engine.lineage import Influence, Lineage, Origins, as_influence
+from odfbuild.engine.query_text import is_call, is_unit
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.lineage import Names
+from odfbuild.plan.columns.of_query import (
+    Column,
+    Columns,
+    Names,
+    Reader,
+    Sources,
+    Tables,
+    Within,
+    columns_of_item,
+)
 
 if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
+    from sqlglot import exp
 
 
 def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
     """The lineage of a transformation over `inputs`; `None` when it cannot be told."""
-    ours = if_runnable(transform)
-    if ours is None or None in inputs.values():
+    steps = steps_of(transform)
+    if not steps or None in inputs.values():
         return None
-    from sqlglot.errors import SqlglotError
+    from odfbuild.engine.parsed import parsed
 
-    relations = {
-        alias.lower(): Lineage(
-            {
-                name: frozenset([(alias, name, Influence.COPY)])
+    follower = _Follower(
+        {
+            alias: tuple(
+                Column(name, None, origins=frozenset([(alias.lower(), name, Influence.COPY)]))
                 for name in map(str.lower, names or ())
-            },
-            frozenset(),
-        )
-        for alias, names in ((alias.lower(), names) for alias, names in inputs.items())
-    }
-    temporal = {table.name.lower(): table.primary_key for table in ours.temporal_tables or ()}
-    found: Lineage | None = None
+            )
+            for alias, names in inputs.items()
+        },
+        meanings=False,
+    )
+    columns: Columns | None = None
     try:
-        for step in ours.queries or ():
-            found = _query(step.query, relations, temporal)
-            if step.alias is not None:
-                relations[step.alias.lower()] = found
-    except (SqlglotError, RecursionError, _NotUnderstood):
+        for query, alias in steps:
+            tree = parsed(query)
+            if tree is None:
+                return None
+            _refuse_what_is_not_followed(tree)
+            columns = follower.step(tree, alias)
+    except (RecursionError, _NotUnderstood):
         return None
-    return found
+    found = {each.name.lower(): each.origins for each in columns or ()}
+    return Lineage(found, _records(columns or ())) if found else None
 
 
 class _NotUnderstood(Exception):
     """A form of query that is not followed."""
 
 
-_Relations = Mapping[str, Lineage]
-_Keys = Mapping[str, Sequence[str]]
-"""Primary keys of the temporal tables by name in lower case."""
-
-
-def _query(text: str, relations: _Relations, temporal: _Keys) -> Lineage:
-    from sqlglot import exp
-    from sqlglot.optimizer.qualify import qualify
-    from sqlglot.optimizer.scope import build_scope
-    from sqlglot.schema import MappingSchema
-
-    from odfbuild.plan.columns.parsed import Bounded
-
-    # The parser takes `window(` for something else than Spark's windows of time.
-    spelled = _TIME_WINDOW.sub("time_window(", without_calls(text, temporal) if temporal else text)
-    statements = [each for each in Bounded().parse(spelled) if each is not None]
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise _NotUnderstood
-    _refuse_what_is_not_followed(statements[0])
-    tables, keys = _numbered_tables(statements[0], relations, temporal)
-    _write_windows_out(statements[0], tables)
-    schema = MappingSchema(
-        {name: dict.fromkeys(each.columns, "") for name, each in tables.items()},
-        dialect="spark",
-    )
-    # Types are not needed, and quoting would only change the spelling.
-    qualified = qualify(
-        statements[0], schema=schema, dialect="spark", quote_identifiers=False, identify=False
-    )
-    scope = build_scope(qualified)
-    if scope is None:
-        raise _NotUnderstood
-    return _Follower(tables, keys).lineage(scope)
-
-
-_TIME_WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)
 _FOLLOWED = {
     "Select": "with_ expressions hint distinct from_ laterals joins where group having qualify "
     "order limit offset sort distribute cluster",
@@ -99,272 +74,208 @@ _FOLLOWED = {
     "Intersect": "with_ this expression distinct order limit offset",
     "Group": "expressions rollup cube grouping_sets",
     "Subquery": "with_ this alias",
-    "Table": "this db catalog alias version",
+    "Table": "this db catalog alias",
+    "TableSample": "",
+    "Pivot": "",
+    "MatchRecognize": "",
 }
 """The clauses that are followed, by the kind of part that they belong to."""
 
 
-def _refuse_what_is_not_followed(statement: Any) -> None:
-    """A clause that decides something and is overlooked would make a wrong answer."""
-    from sqlglot import exp
-
-    for part in statement.walk():
-        if isinstance(part, exp.TableSample | exp.Pivot | exp.MatchRecognize):
-            raise _NotUnderstood
+def _refuse_what_is_not_followed(tree: exp.Query) -> None:
+    for part in tree.walk():
         followed = _FOLLOWED.get(type(part).__name__)
         if followed is not None:
             said = {clause for clause, value in part.args.items() if value}
-            if not said <= set(followed.split()):
+            if not followed or not said <= set(followed.split()):
                 raise _NotUnderstood
 
 
-def _numbered_tables(
-    statement: Any, relations: _Relations, temporal: _Keys
-) -> tuple[dict[str, Lineage], _Keys]:
-    """Give tables names without dots, which a qualifier takes for databases.
-
-    Returns the relations, and the keys of temporal tables, by these names. A table keeps its last
-    name as alias, as Spark has it.
-    """
-    from sqlglot import exp
-
-    common = {each.alias.lower() for each in statement.find_all(exp.CTE)}
-    numbers: dict[str, str] = {}
-    for table in list(statement.find_all(exp.Table)):
-        name = ".".join(part.name for part in table.parts).lower()
-        if name in common:
-            continue
-        version = table.args.get("version")
-        is_followed = version is None or _is_temporal(version, name, temporal)
-        if name not in relations or not is_followed:
-            raise _NotUnderstood
-        number = numbers.setdefault(name, f"t{len(numbers)}")
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        table.set("this", exp.to_identifier(number))
-        table.set("db", None)
-        table.set("catalog", None)
-    for column in statement.find_all(exp.Column):
-        # `a.b.c.x` is column x of table a.b.c, which is called c.
-        if column.args.get("db"):
-            column.set("db", None)
-            column.set("catalog", None)
-    keys = {number: temporal[name] for name, number in numbers.items() if name in temporal}
-    return {number: relations[name] for name, number in numbers.items()}, keys
+_WINDOWS = ("window", "session_window")
+"""Functions in GROUP BY that make a column of their name."""
+_DECIDING = {
+    "where": Influence.FILTER,
+    "having": Influence.FILTER,
+    "qualify": Influence.FILTER,
+    "group": Influence.GROUPING,
+}
 
 
-def _is_temporal(version: Any, name: str, temporal: _Keys) -> bool:
-    """Whether `FOR SYSTEM_TIME AS OF` stands behind the name of a temporal table."""
-    return name in temporal and version.name == "TIMESTAMP" and version.text("kind") == "AS OF"
+class _Follower(Reader):
+    """Gives each column its origins, and what decides the records of its relation."""
 
-
-def _write_windows_out(statement: Any, tables: _Relations) -> None:
-    """Write `window.start` as the call in GROUP BY that makes the column `window`."""
-    from sqlglot import exp
-
-    calls: dict[int, dict[str, Any]] = {}
-    for group in statement.find_all(exp.Group):
-        for call in group.expressions:
-            name = _WINDOWS.get(call.name.lower()) if isinstance(call, exp.Anonymous) else None
-            if name is not None and not any(name in each.columns for each in tables.values()):
-                calls.setdefault(id(group.parent), {})[name] = call
-    for column in list(statement.find_all(exp.Column)) if calls else ():
-        made = calls.get(id(column.parent_select), {})
-        call = made.get((column.table or column.name).lower())
-        if call is not None:
-            part = exp.to_identifier(column.name)
-            new = call.copy()
-            column.replace(exp.Dot(this=new, expression=part) if column.table else new)
-
-
-_WINDOWS = {"time_window": "window", "session_window": "session_window"}
-"""Functions that group by time, as they are spelled here, and the columns that they make."""
-
-
-@dataclass(slots=True)
-class _Follower:
-    """Follows the columns of a qualified query through its scopes."""
-
-    tables: Mapping[str, Lineage]
-    keys: _Keys
-
-    def lineage(self, scope: Scope) -> Lineage:
+    def united(self, node: exp.SetOperation, left: Columns, right: Columns) -> Columns | None:
+        """See `Reader.united`."""
         from sqlglot import exp
 
-        node = scope.expression
-        if isinstance(node, exp.SetOperation):
-            return self._set_operation(scope)
-        if not isinstance(node, exp.Select):
+        if len(left) != len(right):
             raise _NotUnderstood
-        return self._select(scope)
-
-    def _set_operation(self, scope: Scope) -> Lineage:
-        from sqlglot import exp
-
-        left, right = (self.lineage(each) for each in scope.set_operation_scopes)
-        if len(left.columns) != len(right.columns):
-            raise _NotUnderstood
-        columns = {
-            name: one | other
-            for (name, one), other in zip(left.columns.items(), right.columns.values(), strict=True)
-        }
-        records = left.records | right.records
-        node = scope.expression
+        pairs = zip(left, right, strict=True)
+        columns = [replace(one, origins=one.origins | other.origins) for one, other in pairs]
+        origins = [each.origins for each in columns]
+        records = [_records(left), _records(right)]
         if not isinstance(node, exp.Union) or node.args.get("distinct"):
-            records |= as_influence(Influence.GROUPING, columns.values())
+            records.append(as_influence(Influence.GROUPING, origins))
         if node.args.get("order") and _is_cut(node):
-            records |= as_influence(Influence.FILTER, columns.values())
-        return Lineage(columns, records)
+            records.append(as_influence(Influence.FILTER, origins))
+        return _with_records(columns, records)
 
-    def _select(self, scope: Scope) -> Lineage:
+    def selected(self, node: exp.Select, sources: Sources, within: Within) -> Columns | None:
+        """See `Reader.selected`."""
+        if None in sources.tables.values():
+            raise _NotUnderstood
+        one = _Select(self, node, sources, within)
+        columns = [column for item in node.expressions for column in one.columns_of(item)]
+        if len({each.name.lower() for each in columns}) < len(columns):
+            raise _NotUnderstood
+        records = [_records(each or ()) for each in sources.tables.values()]
+        records += one.deciding(columns)
+        return _with_records(columns, records)
+
+    def _source(
+        self, node: exp.Expression, tables: Tables, before: tuple[Sources, ...]
+    ) -> tuple[str, Columns | None]:
         from sqlglot import exp
 
-        node = scope.expression
-        sources = self._sources(scope)
-        records = frozenset[Origin]().union(
-            *(source.records for source in sources.values()),
-            *(self._deciding(scope, sources, key, kind) for key, kind in _CLAUSES),
+        name, columns = super()._source(node, tables, before)
+        if columns is None or not isinstance(node, exp.Lateral):
+            return name, columns
+        # How many records a generator makes of one, its argument says.
+        one = _Select(self, exp.Select(), before[0], Within(tables, before[1:]))
+        made = as_influence(Influence.DERIVATION, [one.origins_of(node.this)])
+        columns = tuple(replace(each, origins=each.origins | made) for each in columns)
+        return name, _with_records(
+            columns, [_records(columns), as_influence(Influence.JOIN, [made])]
         )
-        joins = node.args.get("joins") or ()
-        for part in (node.args.get("from_"), *joins):
-            if part is not None and isinstance(part.this, exp.Table):
-                records |= self._version(part.this, scope, sources)
-        for join in joins:
-            if (condition := join.args.get("on")) is not None:
-                records |= as_influence(Influence.JOIN, [self._origins(condition, scope, sources)])
-        columns: dict[str, Origins] = {}
-        for item in node.expressions:
-            if isinstance(item, exp.Star) or item.is_star:
+
+
+class _Select:
+    """One SELECT whose columns are followed; `found` are the entries before, by name."""
+
+    def __init__(
+        self, follower: _Follower, node: exp.Select, sources: Sources, within: Within
+    ) -> None:
+        self.follower, self.node, self.sources, self.within = follower, node, sources, within
+        self.found: dict[str, Origins] = {}
+
+    def columns_of(self, item: exp.Expression) -> Iterable[Column]:
+        """The columns of an entry."""
+        from sqlglot import exp
+
+        columns = columns_of_item(item, self.sources)
+        if item.is_star:
+            if columns is None:
                 raise _NotUnderstood
-            inner = item.unalias()
-            origins = self._origins(inner, scope, sources)
-            if not isinstance(inner, exp.Column):
-                origins = as_influence(Influence.DERIVATION, [origins])
-            if inner.find(*_generators()):
-                records |= as_influence(Influence.JOIN, [origins])
-            columns[item.alias_or_name.lower()] = origins
-        if node.args.get("distinct"):
-            records |= as_influence(Influence.GROUPING, columns.values())
-        if _is_cut(node) and (order := node.args.get("order")) is not None:
-            records |= as_influence(Influence.FILTER, [self._origins(order, scope, sources)])
-        if len(columns) != len(node.expressions):
-            raise _NotUnderstood
-        return Lineage(columns, records)
+            return columns
+        inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+        origins = self.origins_of(inner)
+        if not isinstance(inner, exp.Column) or self._owner(inner) is None:
+            origins = as_influence(Influence.DERIVATION, [origins])
+        made = [Column(each.name, None, origins=origins) for each in columns or ()]
+        self.found |= {each.name.lower(): origins for each in made}
+        # The result of a subquery that is a value needs no name.
+        return made or [Column(f"#{len(self.found)}", None, origins=origins)]
 
-    def _version(self, table: Any, scope: Scope, sources: _Relations) -> Origins:
-        """What decides which version of the records of a temporal table is read, if it is one."""
-        version = table.args.get("version")
-        if version is None:
-            return frozenset()
-        columns = self.tables[table.name].columns
-        # Names do not tell which column is the event time, if it has a name of its own.
-        times = ["event_time"] if "event_time" in columns else list(columns)
-        deciding = {*times, *(name.lower() for name in self.keys[table.name])}
-        if not deciding <= columns.keys():
-            raise _NotUnderstood
-        asked = self._origins(version.expression, scope, sources)
-        return as_influence(Influence.JOIN, [asked, *(columns[name] for name in deciding)])
+    def deciding(self, columns: Iterable[Column]) -> Iterator[Origins]:
+        """What decides the records of the result, beside its sources."""
+        from sqlglot import exp
 
-    def _deciding(self, scope: Scope, sources: _Relations, key: str, kind: Influence) -> Origins:
-        clause = scope.expression.args.get(key)
-        return (
-            frozenset()
-            if clause is None
-            else as_influence(kind, [self._origins(clause, scope, sources)])
-        )
+        args = self.node.args
+        for clause, kind in _DECIDING.items():
+            if args.get(clause):
+                yield as_influence(kind, [self.origins_of(args[clause])])
+        for join in args.get("joins") or ():
+            if join.args.get("on"):
+                yield as_influence(Influence.JOIN, [self.origins_of(join.args["on"])])
+            for name in join.args.get("using") or ():
+                both = _columns(self.sources, name.name.lower())
+                yield as_influence(Influence.JOIN, [each.origins for each in both])
+        for item in self.node.expressions:
+            if any(is_call(each, *TABLE_FUNCTIONS) for each in item.find_all(exp.Anonymous)):
+                yield as_influence(Influence.JOIN, [self.origins_of(item)])
+        if args.get("distinct"):
+            yield as_influence(Influence.GROUPING, [each.origins for each in columns])
+        if _is_cut(self.node) and args.get("order"):
+            yield as_influence(Influence.FILTER, [self.origins_of(args["order"])])
 
-    def _sources(self, scope: Scope) -> dict[str, Lineage]:
-        from sqlglot.optimizer.scope import Scope
-
-        found: dict[str, Lineage] = {}
-        laterals: list[tuple[str, Scope]] = []
-        for name, source in scope.sources.items():
-            if not isinstance(source, Scope):
-                found[name] = self._table(source)
-            elif source.is_udtf:
-                laterals.append((name, source))
-            elif name in scope.selected_sources:
-                found[name] = self.lineage(source)
-        for name, source in laterals:
-            made = as_influence(
-                Influence.DERIVATION, [self._origins(source.expression, scope, found)]
-            )
-            # How many records a generator makes of one, its argument says.
-            found[name] = Lineage(_AnyColumn(made), as_influence(Influence.JOIN, [made]))
-        return found
-
-    def _table(self, table: Any) -> Lineage:
-        if table.args.get("pivots") or table.args.get("sample") or table.name not in self.tables:
-            raise _NotUnderstood
-        return self.tables[table.name]
-
-    def _origins(self, node: Any, scope: Scope, sources: _Relations) -> Origins:
+    def origins_of(self, node: exp.Expression) -> Origins:
         """Where the values of an expression come from, subqueries in it included."""
         from sqlglot import exp
-        from sqlglot.optimizer.scope import walk_in_scope
 
-        found: set[Origin] = set()
-        for each in walk_in_scope(node):
-            if isinstance(each, exp.Column):
-                found |= _column(each, sources)
-            elif isinstance(each, exp.Query) and each is not node:
-                found |= self._subquery(each, scope, sources)
-        return frozenset(found)
+        found: list[Origins] = []
+        for each in node.walk(prune=lambda part: isinstance(part, exp.Query | exp.Column)):
+            if isinstance(each, exp.Column) and not is_unit(each):
+                found.append(self._origins(each))
+            elif isinstance(each, exp.Query):
+                outer = (self.sources, *self.within.outer)
+                inner = self.follower.query(each, self.within.tables, outer) or ()
+                found += [_records(inner), *(column.origins for column in inner)]
+            elif isinstance(each.parent, exp.Group) and isinstance(each, exp.Literal):
+                found.append(self._numbered(each))
+        return frozenset[Any]().union(*found)
 
-    def _subquery(self, node: Any, scope: Scope, sources: _Relations) -> Origins:
-        query = node.unnest()
-        inner = next((each for each in scope.subquery_scopes if each.expression is query), None)
-        if inner is None:
+    def _origins(self, node: exp.Column) -> Origins:
+        owner = self._owner(node)
+        first = node.parts[0].name.lower()
+        if owner is not None:
+            return owner.origins
+        if first in self.found:
+            return self.found[first]
+        group = self.node.args.get("group")
+        for call in group.expressions if group is not None and first in _WINDOWS else ():
+            if is_call(call, first):
+                return self.origins_of(call)
+        named = [each for each in self.node.expressions if each.alias_or_name.lower() == first]
+        if len(named) == 1 and not any(node is part for part in named[0].walk()):
+            return self.origins_of(named[0].unalias())
+        raise _NotUnderstood
+
+    def _owner(self, node: exp.Column) -> Column | None:
+        """The column of a source that a name stands for, or that holds the field of that name."""
+        table, name = node.table.lower(), node.name.lower()
+        for scope in (self.sources, *self.within.outer):
+            if table in scope.tables and table:
+                mine = scope.tables[table] or ()
+                found = [each for each in mine if each.name.lower() == name]
+            else:
+                found = _columns(scope, node.parts[0].name.lower())
+            if found:
+                return found[0] if len(found) == 1 else self._of_both(found)
+        return None
+
+    def _of_both(self, found: list[Column]) -> Column:
+        """The column that `USING` makes of those of two sources."""
+        joins = self.node.args.get("joins") or ()
+        using = {each.name.lower() for join in joins for each in join.args.get("using") or ()}
+        if found[0].name.lower() not in using:
             raise _NotUnderstood
-        own = _WithOuter(self.tables, self.keys, sources).lineage(inner)
-        return own.records.union(*own.columns.values())
+        return replace(found[0], origins=frozenset[Any]().union(*(each.origins for each in found)))
+
+    def _numbered(self, number: exp.Literal) -> Origins:
+        """The entry that a number in GROUP BY stands for."""
+        items = [] if any(each.is_star for each in self.node.expressions) else self.node.expressions
+        if not number.name.isdigit() or not 1 <= int(number.name) <= len(items):
+            raise _NotUnderstood
+        return self.origins_of(items[int(number.name) - 1].unalias())
 
 
-@dataclass(slots=True)
-class _WithOuter(_Follower):
-    """Follows a subquery, which may read columns of the query around it."""
-
-    outer: _Relations
-
-    def _sources(self, scope: Scope) -> dict[str, Lineage]:
-        return {**self.outer, **_Follower._sources(self, scope)}
+def _columns(sources: Sources, name: str) -> list[Column]:
+    """The columns of this name."""
+    return [
+        each for _, columns in sources.having(name) for each in columns if each.name.lower() == name
+    ]
 
 
-class _AnyColumn(dict[str, Origins]):
-    """Columns of a generator: all come from all that it reads."""
-
-    def __init__(self, origins: Origins) -> None:
-        super().__init__()
-        self.origins = origins
+def _records(columns: Iterable[Column]) -> Origins:
+    """What decides the records of a relation with these columns."""
+    return next((each.records for each in columns), frozenset())
 
 
-_CLAUSES = (
-    ("where", Influence.FILTER),
-    ("having", Influence.FILTER),
-    ("qualify", Influence.FILTER),
-    ("group", Influence.GROUPING),
-)
+def _with_records(columns: Iterable[Column], records: Iterable[Origins]) -> Columns:
+    every = frozenset[Any]().union(*records)
+    return tuple(replace(each, records=every) for each in columns)
 
 
 def _is_cut(node: Any) -> bool:
     """Whether only some of the records are kept, by their order."""
     return bool(node.args.get("limit") or node.args.get("offset"))
-
-
-def _generators() -> tuple[Any, ...]:
-    """Functions that make several records of one."""
-    from sqlglot import exp
-
-    return exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest
-
-
-def _column(node: Any, sources: _Relations) -> Origins:
-    source = sources.get(node.table)
-    if source is None:
-        raise _NotUnderstood
-    if isinstance(source.columns, _AnyColumn):
-        return source.columns.origins
-    origins = source.columns.get(node.name.lower())
-    if origins is None:
-        raise _NotUnderstood
-    return origins

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from odfbuild.engine.spark.queries import functions as lists
-from odfbuild.engine.spark.queries.function_list import AGGREGATES, ALLOWED, arity_of, takes
+from odfbuild.engine import functions as lists
+from odfbuild.engine.function_list import AGGREGATES, ALLOWED, arity_of, takes
+from odfbuild.engine.query_text import is_aggregate, is_window
 from odfbuild.odf.schema import arrow
 from odfbuild.plan.columns.of_query import Sources, type_of
-from odfbuild.plan.queries.select import (
-    Select,
-    arguments_of,
-    around,
-    is_aggregate,
-    is_counted,
-    is_sorted,
-    is_window,
-)
+from odfbuild.plan.queries.select import Select, arguments_of, around, is_counted, is_sorted
 from odfbuild.plan.queries.time_zones import check_time_zones
 from odfbuild.wording import closest
 

@@ -11,8 +11,10 @@ from collections.abc import Container, Mapping
 
 from sqlglot import exp
 
+from odfbuild.engine import functions as lists
 from odfbuild.engine.contract import Vocabulary
-from odfbuild.engine.spark.queries import functions as lists
+from odfbuild.engine.parsed import PIPE, SqlglotError, TooMuch, statements
+from odfbuild.engine.places import index_in, place_at, place_of, place_of_word
 from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import Location, QueryError
 from odfbuild.odf.model import TransformSql
@@ -27,17 +29,16 @@ from odfbuild.plan.columns.of_query import (
     Within,
     columns_of_item,
 )
-from odfbuild.plan.columns.parsed import SqlglotError, TooMuch, statements
 from odfbuild.plan.queries.calls import check_call, check_cast, refuse_forbidden
 from odfbuild.plan.queries.groups import check_groups, check_limit
-from odfbuild.plan.queries.mistakes import PIPE, certain_mistake, mistake_in, not_understood
+from odfbuild.plan.queries.mistakes import certain_mistake, mistake_in, not_understood
 from odfbuild.plan.queries.names import check_column, check_left_out
-from odfbuild.plan.queries.places import place_at, place_of, place_of_word
 from odfbuild.plan.queries.select import Select
 from odfbuild.plan.queries.ties import check_ties
-from odfbuild.project.limits import QUERY_ERRORS
 from odfbuild.wording import did_you_mean
 
+QUERY_ERRORS = 50
+"""Told of one query: whoever corrects these sees the others next."""
 _CLOCK_NODES = (
     exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.CurrentUser | exp.Localtimestamp
 )
@@ -203,15 +204,16 @@ class _Checker(Reader):
         help_ = did_you_mean(name, tables, f"its inputs are: {', '.join(self.tables)}")
         self.tell("E0504", f"'{name}' is not an input of this query", help_, node)
 
-    def saw_union(self, node: exp.SetOperation, left: Columns, right: Columns) -> None:
-        """See `Reader.saw_union`."""
+    def united(self, node: exp.SetOperation, left: Columns, right: Columns) -> Columns | None:
+        """See `Reader.united`."""
         if len(left) != len(right):
             kind = type(node).__name__.upper()
             message = f"{kind} of {len(left)} columns with {len(right)}"
             self.tell("E0501", message, "give both sides the same columns", node.right)
+        return super().united(node, left, right)
 
-    def saw_select(self, node: exp.Select, sources: Sources, within: Within) -> None:
-        """See `Reader.saw_select`."""
+    def selected(self, node: exp.Select, sources: Sources, within: Within) -> Columns | None:
+        """See `Reader.selected`."""
         select = Select(node, sources, within, self.tell)
         self._parts(select)
         check_groups(select)
@@ -220,6 +222,7 @@ class _Checker(Reader):
             check_ties(select, self.vocab.offset.lower())
         if node.parent is None and self.is_last and not self.is_check:
             self._result(node, sources)
+        return super().selected(node, sources, within)
 
     def _parts(self, select: Select) -> None:
         """Look at all parts of its own; queries inside are followed in turn."""
@@ -291,11 +294,7 @@ class _Checker(Reader):
 def _index(text: str, error: Exception) -> int:
     """Where in the text the parser stopped."""
     details = (getattr(error, "errors", None) or [{}])[0]
-    line, column = details.get("line"), details.get("col")
-    if not line or not column:
-        return len(text)
-    above = text.splitlines(keepends=True)[: line - 1]
-    return sum(map(len, above)) + int(column) - 1
+    return index_in(text, details.get("line"), details.get("col"))
 
 
 def _is_many(item: exp.Expression) -> bool:

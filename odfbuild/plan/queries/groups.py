@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from odfbuild.engine.query_text import is_aggregate
 from odfbuild.plan.columns.of_query import owner_of
-from odfbuild.plan.queries.select import Select, is_aggregate, names_in, outside_aggregates
+from odfbuild.plan.queries.select import Select, names_in, outside_aggregates
 
 
 def check_groups(select: Select) -> None:

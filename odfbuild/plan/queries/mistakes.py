@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 
+from odfbuild.engine.parsed import PIPE, SqlglotError, statements
 from odfbuild.engine.sql_words import Word, words_of
-from odfbuild.plan.columns.parsed import SqlglotError, statements
 from odfbuild.project.dbt import INSTEAD_OF_DBT
 
 NOT_UNDERSTOOD = "E0524"
-PIPE = "|>"
-"""The parser makes other queries of those with pipes, and does not know all of them."""
 _PAIRS = {")": "(", "]": "["}
 _WORDS = """select from where group order having limit offset union intersect except join left right
     full inner outer cross lateral distinct between partition qualify values when then else end

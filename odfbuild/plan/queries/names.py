@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from odfbuild.engine.spark.queries import functions as lists
+from odfbuild.engine import functions as lists
+from odfbuild.engine.query_text import is_unit
 from odfbuild.plan.columns.of_query import Columns, Sources
 from odfbuild.plan.queries.calls import refuse_forbidden
-from odfbuild.plan.queries.select import Select, around, is_unit
+from odfbuild.plan.queries.select import Select, around
 from odfbuild.wording import did_you_mean
 
 _SHOWN = 12

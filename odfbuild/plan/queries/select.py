@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from odfbuild.engine.spark.queries import functions as lists
-from odfbuild.engine.spark.queries.function_list import AGGREGATES
+from odfbuild.engine import functions as lists
+from odfbuild.engine.function_list import AGGREGATES
+from odfbuild.engine.query_text import is_unit
 from odfbuild.plan.columns.of_query import Sources, Within
-
-_UNIT_NAMES = "year quarter month week day dayofyear hour minute second millisecond microsecond"
-_UNITS = frozenset(_UNIT_NAMES.split())
-"""What functions of dates take for a unit and the parser takes for a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +39,6 @@ class Select:
                     waiting += list(part.iter_expressions())
 
 
-def is_unit(node: exp.Column) -> bool:
-    """Whether it is a unit of time in a call, which the parser takes for a column."""
-    return (
-        len(node.parts) == 1
-        and node.name.lower().removesuffix("s") in _UNITS
-        and isinstance(node.parent, exp.Anonymous | exp.Func)
-    )
-
-
 def arguments_of(node: exp.Anonymous) -> int:
     """How many arguments a call has."""
     given: list[exp.Expression] = node.expressions
@@ -66,20 +54,6 @@ def is_counted(node: exp.Anonymous) -> bool:
     first = given[0] if given else None
     is_of_unit = isinstance(first, exp.Column) and is_unit(first)
     return not is_of_unit and not any(isinstance(each, strange) or each.is_star for each in given)
-
-
-def is_window(node: exp.Expression) -> bool:
-    """Whether a call is computed over a window of rows."""
-    around = node.parent
-    while isinstance(around, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        node, around = around, around.parent
-    return isinstance(around, exp.Window) and around.this is node
-
-
-def is_aggregate(node: exp.Expression) -> bool:
-    """Whether it is a call that makes one value of many rows, not over a window."""
-    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
-    return is_named and not is_window(node)
 
 
 def names_in(node: exp.Expression) -> frozenset[str]:

@@ -23,6 +23,7 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from odfbuild.engine import functions as lists
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.spark import internals
 from odfbuild.engine.spark.engine import SparkEngine
@@ -30,7 +31,6 @@ from odfbuild.engine.spark.internals import connect, process, records, status
 from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, plan_of
 from odfbuild.engine.spark.internals.jvm import CONSTRUCTORS, classes_in, items, name_of
 from odfbuild.engine.spark.internals.node import Node, Part
-from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.findings import from_spark
 from odfbuild.engine.spark.results import small_jobs
 from odfbuild.engine.spark.results.local_rows import QUICK

@@ -13,12 +13,16 @@ MAPS = [
     "WITH x AS (SELECT * FROM t) SELECT `order`, x.limit, offset FROM x",
     "SELECT * EXCEPT (offset, op, system_time) FROM t WHERE offset > 5 AND (n - offset) > 2",
     "SELECT event_time, word FROM t LATERAL VIEW explode(words) AS word",
+    "SELECT event_time, exists(words, w -> w > 'a') AS b, x IS DISTINCT FROM y AS c FROM t",
+    "SELECT event_time, extract(YEAR FROM event_time) AS y FROM t",
 ]
 STREAMS = [
     "SELECT window.start AS event_time, COUNT(DISTINCT city) AS n FROM t "
     "GROUP BY window(event_time, '1 hour')",
     "SELECT window.end AS event_time, max(n) AS n FROM (SELECT * FROM a UNION ALL SELECT * FROM b) "
     "GROUP BY city, window(event_time, '1 hour', '5 minutes') HAVING max(n) > 1",
+    "SELECT * FROM (SELECT window.end AS event_time, count(*) AS n FROM t "
+    "GROUP BY window(event_time, INTERVAL 1 HOUR)) WHERE n > 1",
 ]
 JOINS = [
     "SELECT a.event_time FROM a JOIN b ON a.x = b.x",
@@ -42,6 +46,9 @@ CHANGELOGS = {
     ),
     "SELECT a.event_time FROM a, LATERAL TABLE (b(a.event_time)) AS b": "a join at line 1,"
     " column 27",
+    "SELECT a, (SELECT first(b) FROM u) AS b FROM t": "a subquery at line 1, column 12",
+    "SELECT v FROM (SELECT a, b FROM t) UNPIVOT (v FOR k IN (a, b))": "PIVOT at line 1, column 36",
+    "SELECT a FROM t, range(3)": "a join at line 1, column 16",
     "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u)": "a subquery at line 1, column 23",
     "SELECT a FROM t WHERE a IN (SELECT a FROM u)": "a subquery at line 1, column 29",
     "SELECT window.start AS event_time, COUNT(*) AS n FROM a JOIN b USING (x) "
@@ -52,6 +59,17 @@ CHANGELOGS = {
 
 def test_records_that_are_handled_alone_are_mapped() -> None:
     assert [expected_mode(sql(query)) for query in MAPS] == [RECORD_BY_RECORD] * len(MAPS)
+
+
+def test_of_a_text_that_no_parser_here_understands_the_words_tell() -> None:
+    alone = "SELECT city AS select FROM t |> WHERE n > 1"
+    assert expected_mode(sql(alone)) == RECORD_BY_RECORD
+    summed = expected_mode(sql("FROM t |> AGGREGATE max(event_time) AS event_time GROUP BY city"))
+    assert (summed.mode, summed.reason) == (
+        Mode.CHANGELOG,
+        "aggregation (GROUP BY, COUNT, SUM …) at line 1, column 21",
+    )
+    assert "not understood" in expected_mode(sql("SELECT 'a FROM t")).reason
 
 
 def test_windows_and_inner_joins_are_streams() -> None:

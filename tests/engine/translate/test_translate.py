@@ -239,6 +239,15 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     assert len(caught.value.errors) == 3
 
 
+@pytest.mark.parametrize("engine", ["flink", "datafusion", "risingwave"])
+def test_what_would_take_for_ever_to_read_is_refused(engine: str) -> None:
+    joins = " ".join(f"JOIN b{number}" for number in range(40))
+    with pytest.raises(Errors, match="state the condition of each join"):
+        runnable(transform(engine, f"SELECT a.x AS x FROM a {joins}"))
+    with pytest.raises(Errors, match="nested too deeply"):
+        runnable(transform(engine, f"SELECT {'(' * 3000}x{')' * 3000} AS x FROM a"))
+
+
 def test_an_engine_that_nobody_knows_is_refused_and_spark_is_left_alone() -> None:
     with pytest.raises(QueryError) as caught:
         runnable(transform("presto", "SELECT 1 AS a"), "d")

@@ -22,6 +22,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.event_times import event_times
 from odfbuild.engine.event_windows import windows_of
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.remote.server.at_hand import (
@@ -41,7 +42,6 @@ from odfbuild.engine.remote.server.checkpoint import (
 from odfbuild.engine.remote.server.output import complete
 from odfbuild.engine.remote.server.problems import RESET, TOO_LARGE, malformed
 from odfbuild.engine.slice import dataset_schema, write_slice
-from odfbuild.engine.spark.queries.modes.times import event_times
 from odfbuild.errors import EngineError, OdfbuildError, QueryError
 from odfbuild.odf.chain.step import output_watermark
 from odfbuild.odf.digest import LogicalHasher

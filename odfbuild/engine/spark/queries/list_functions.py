@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from odfbuild.engine.functions import FORBIDDEN
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.queries.functions import FORBIDDEN
 from odfbuild.engine.spark.session.session import Session
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from odfbuild.engine import functions as lists
 from odfbuild.engine.spark.internals.node import Node, ids_of
-from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.modes.shape import stands_for
 from odfbuild.engine.spark.results.frames import quote
 

@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from odfbuild.engine import functions as lists
+from odfbuild.engine.function_list import ALLOWED
 from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, Outlined, plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import fault_of
-from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.determinism import Analysed
 from odfbuild.engine.spark.queries.findings import (
     Findings,
@@ -25,7 +26,6 @@ from odfbuild.engine.spark.queries.findings import (
     from_spark,
     words,
 )
-from odfbuild.engine.spark.queries.function_list import ALLOWED
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 
 if TYPE_CHECKING:

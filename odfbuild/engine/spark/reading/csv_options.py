@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from odfbuild.engine.csv_records import folded_text
+from odfbuild.engine.read_options import one_character, refuse_formats, unsupported
 from odfbuild.engine.spark.results.hidden import CORRUPT
-from odfbuild.engine.time_patterns import instead_of_format
-from odfbuild.errors import IngestError
-from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
+from odfbuild.odf.model import ReadStepCsv
 
 NONE = "\0"
 """No character: text that holds it is refused."""
@@ -29,7 +28,7 @@ def csv_options(read: ReadStepCsv, dataset: str, folded: bool = False) -> dict[s
     else:
         escape = one_character("escape", read.escape, "\\", dataset)
     if separator in (quote, escape):
-        raise _unsupported(
+        raise unsupported(
             "separator", separator, dataset, "use another character than for `quote` and `escape`"
         )
     null = read.null_value or ""
@@ -49,38 +48,3 @@ def csv_options(read: ReadStepCsv, dataset: str, folded: bool = False) -> dict[s
         "preferDate": "true",
         "maxCharsPerColumn": "-1",
     }
-
-
-def refuse_formats(read: ReadStepCsv | ReadStepJson | ReadStepNdJson, dataset: str) -> None:
-    """Raise `IngestError` for date formats that are not supported."""
-    for option, value in (
-        ("dateFormat", read.date_format),
-        ("timestampFormat", read.timestamp_format),
-    ):
-        check_format(option, value, dataset)
-
-
-def check_format(option: str, value: str | None, dataset: str = "") -> None:
-    """Raise `IngestError` for a format of dates or times that is not supported."""
-    if value is not None and value.lower() != "rfc3339":
-        help_ = f"leave `{option}` out, {instead_of_format(option, value)}"
-        raise _unsupported(option, value, dataset, help_)
-
-
-def one_character(option: str, value: str | None, default: str = "", dataset: str = "") -> str:
-    """The value of an option that is one character; raises `IngestError` for anything else."""
-    if value is None:
-        return default
-    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        help_ = "use a single ASCII character that is no line break"
-        raise _unsupported(option, value, dataset, help_)
-    return value
-
-
-def _unsupported(option: str, value: str, dataset: str, help: str) -> IngestError:
-    return IngestError(
-        f"the value '{value}' of `read.{option}` is not supported",
-        code="E0422",
-        dataset=dataset,
-        help=help,
-    )

@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from odfbuild.engine.contract import BadRecord, IngestTask
+from odfbuild.engine.read_options import codec_of
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.half_characters import refuse_half_characters
 from odfbuild.engine.spark.reading.json_depth import refuse_deep
 from odfbuild.engine.spark.reading.ndjson_lines import refuse_crowded_lines
-from odfbuild.engine.spark.reading.source_text import SourceText, codec_of, utf8_text
+from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
 from odfbuild.errors import IngestError
 
 _CHECKS: tuple[Callable[[IngestTask, SourceText], None], ...] = (

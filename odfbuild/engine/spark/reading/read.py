@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
 from odfbuild.engine.csv_records import unfolding_sql
+from odfbuild.engine.read_options import refuse_formats
 from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.queries.hidden_columns import hide
 from odfbuild.engine.spark.queries.transform import preprocess
@@ -27,7 +28,7 @@ from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.changed_columns import committed_names, expected_columns, fitted
 from odfbuild.engine.spark.reading.csv_header import check_header, named_header
-from odfbuild.engine.spark.reading.csv_options import csv_options, refuse_formats
+from odfbuild.engine.spark.reading.csv_options import csv_options
 from odfbuild.engine.spark.reading.csv_quotes import (
     quote_of,
     refuse_open_quotes,

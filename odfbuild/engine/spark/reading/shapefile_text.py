@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.spark.reading.source_text import codec_of
+from odfbuild.engine.read_options import codec_of
 from odfbuild.errors import IngestError, Location
 
 if TYPE_CHECKING:

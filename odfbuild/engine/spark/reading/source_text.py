@@ -16,13 +16,12 @@ from typing import Literal
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.csv_records import line_breaks, unfolded
+from odfbuild.engine.read_options import codec_of
 from odfbuild.errors import IngestError, Location
 
 LONGEST_LINE = 64 << 20
 """Characters of a line; a longer one is a file of another kind, or would not fit in memory."""
 _CHUNK = 1 << 20
-_NOTATIONS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
-"""Codecs of Python that are no encodings of files; some lose lines in silence."""
 _SHOWN = 200
 _LONE = re.compile(r"\r(?!\n|\Z)")
 """A carriage return that is not half of a line end."""
@@ -66,23 +65,6 @@ def shown(row: str) -> str:
     """The text of a row or value in one line, cut where it is too long for a message."""
     text = row if len(row) <= _SHOWN else row[:_SHOWN] + "…"
     return text.replace("\n", "\\n").replace("\r", "\\r")
-
-
-def codec_of(encoding: str | None, dataset: str, option: str = "read.encoding") -> str:
-    """Python's name of an encoding; `IngestError` when `option` names none."""
-    try:
-        codec = codecs.lookup(encoding or "utf-8")
-    except LookupError:
-        codec = None
-    is_text = codec is not None and getattr(codec, "_is_text_encoding", True)
-    if codec is None or not is_text or codec.name in _NOTATIONS:
-        raise IngestError(
-            f"the value '{encoding}' of `{option}` is not supported",
-            code="E0422",
-            dataset=dataset,
-            help="use the name of an encoding, such as utf-8, iso-8859-1, windows-1252 or utf-16",
-        )
-    return codec.name
 
 
 def utf8_text(task: IngestTask, encoding: str | None, *, any_line_end: bool = False) -> SourceText:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from odfbuild.engine.event_times import Times
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.hidden_columns import is_input
-from odfbuild.engine.spark.queries.modes.times import Times
 
 Column = tuple[str, int]
 """An input's event time, plus milliseconds."""

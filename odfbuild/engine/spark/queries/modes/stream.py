@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
+from odfbuild.engine.event_times import ALWAYS, Times, covering, event_times
 from odfbuild.engine.spark.internals.catalyst import Builder, Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX, Carrier, hide
 from odfbuild.engine.spark.queries.inputs import from_first, upto_last
 from odfbuild.engine.spark.queries.modes.bounds import Bounds
 from odfbuild.engine.spark.queries.modes.shape import Windowed
-from odfbuild.engine.spark.queries.modes.times import ALWAYS, Times, covering, event_times
 from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.odf.chain.step import output_watermark
 

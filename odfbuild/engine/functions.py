@@ -10,61 +10,19 @@ import re
 
 from odfbuild.engine.mode import AGGREGATION, JOIN, OVER
 
-PLANS = frozenset(
-    [
-        "Project",
-        "Filter",
-        "Aggregate",
-        "Join",
-        "SubqueryAlias",
-        "UnresolvedRelation",
-        "UnresolvedWith",
-        "UnresolvedSubqueryColumnAliases",
-        "Union",
-        "Distinct",
-        "Except",
-        "Intersect",
-        "Sort",
-        "GlobalLimit",
-        "LocalLimit",
-        "Offset",
-        "OneRowRelation",
-        "LocalRelation",
-        "UnresolvedInlineTable",
-        "Generate",
-        "LateralJoin",
-        "PipeOperator",
-        "Window",
-        "WithWindowDefinition",
-        "UnresolvedHaving",
-        "UnresolvedQualify",
-        "Pivot",
-        "Unpivot",
-        "UnresolvedTableValuedFunction",
-        "CTERelationDef",
-        "CTERelationRef",
-        "UnresolvedTVFAliases",
-    ]
-)
+_PLANS = """Project Filter Aggregate Join SubqueryAlias UnresolvedRelation UnresolvedWith
+    UnresolvedSubqueryColumnAliases Union Distinct Except Intersect Sort GlobalLimit LocalLimit
+    Offset OneRowRelation LocalRelation UnresolvedInlineTable Generate LateralJoin PipeOperator
+    Window WithWindowDefinition UnresolvedHaving UnresolvedQualify Pivot Unpivot
+    UnresolvedTableValuedFunction CTERelationDef CTERelationRef UnresolvedTVFAliases"""
+PLANS = frozenset(_PLANS.split())
 """Unresolved plan nodes that are queries. Everything else is a command, a script or worse."""
 
 LEAVES = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
 
-TABLE_FUNCTIONS = frozenset(
-    [
-        "explode",
-        "explode_outer",
-        "posexplode",
-        "posexplode_outer",
-        "inline",
-        "inline_outer",
-        "stack",
-        "range",
-        "variant_explode",
-        "variant_explode_outer",
-        "json_tuple",
-    ]
-)
+_TABLE_FUNCTIONS = """explode explode_outer posexplode posexplode_outer inline inline_outer stack
+    range variant_explode variant_explode_outer json_tuple"""
+TABLE_FUNCTIONS = frozenset(_TABLE_FUNCTIONS.split())
 
 _CLOCK = """current_timestamp now current_date curdate localtimestamp current_time localtime"""
 _SESSION = """current_user user session_user current_database current_schema current_catalog
@@ -101,58 +59,18 @@ CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
 """Texts that are the time of the run once they are cast to a time."""
 CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
 
-CLOCK_EXPRESSIONS = frozenset(
-    [
-        "CurrentTimestamp",
-        "Now",
-        "CurrentDate",
-        "LocalTimestamp",
-        "CurrentTime",
-        "CurrentBatchTimestamp",
-        "CurrentTimestampNanos",
-    ]
-)
-ENVIRONMENT_EXPRESSIONS = frozenset(
-    [
-        "CurrentUser",
-        "CurrentDatabase",
-        "CurrentCatalog",
-        "CurrentPath",
-        "CurrentTimeZone",
-        "SparkVersion",
-        "VariableReference",
-        "CallMethodViaReflection",
-        "TryReflect",
-        "AesEncrypt",
-        "Uuid",
-    ]
-)
+_CLOCK_EXPRESSIONS = """CurrentTimestamp Now CurrentDate LocalTimestamp CurrentTime
+    CurrentBatchTimestamp CurrentTimestampNanos"""
+CLOCK_EXPRESSIONS = frozenset(_CLOCK_EXPRESSIONS.split())
+_ENVIRONMENT_EXPRESSIONS = """CurrentUser CurrentDatabase CurrentCatalog CurrentPath
+    CurrentTimeZone SparkVersion VariableReference CallMethodViaReflection TryReflect AesEncrypt
+    Uuid"""
+ENVIRONMENT_EXPRESSIONS = frozenset(_ENVIRONMENT_EXPRESSIONS.split())
 
-ORDER_FREE_AGGREGATES = frozenset(
-    [
-        "Count",
-        "CountIf",
-        "Max",
-        "Min",
-        "BoolAnd",
-        "BoolOr",
-        "BitAndAgg",
-        "BitOrAgg",
-        "BitXorAgg",
-        "Percentile",
-        "PercentileCont",
-        "PercentileDisc",
-        "Median",
-        "HyperLogLogPlusPlus",
-        "CountMinSketchAgg",
-        "BitmapConstructAgg",
-        "BitmapOrAgg",
-        "BitmapAndAgg",
-        "PivotFirst",
-        "RegrCount",
-        "Grouping",
-    ]
-)
+_ORDER_FREE_AGGREGATES = """Count CountIf Max Min BoolAnd BoolOr BitAndAgg BitOrAgg BitXorAgg
+    Percentile PercentileCont PercentileDisc Median HyperLogLogPlusPlus CountMinSketchAgg
+    BitmapConstructAgg BitmapOrAgg BitmapAndAgg PivotFirst RegrCount Grouping"""
+ORDER_FREE_AGGREGATES = frozenset(_ORDER_FREE_AGGREGATES.split())
 COUNTS = frozenset({"Count", "CountIf", "RegrCount", "HyperLogLogPlusPlus", "Grouping"})
 """Aggregates that tell nothing of the values themselves."""
 NUMERIC_AGGREGATES = frozenset({"Sum", "Average"})
@@ -178,19 +96,10 @@ FIXES = {
 }
 """What to write instead of an aggregate that depends on the order of rows; `x` its argument."""
 
-ROW_WISE = frozenset(
-    [
-        "Project",
-        "Filter",
-        "SubqueryAlias",
-        "Union",
-        "Generate",
-        "WithCTE",
-        "CTERelationDef",
-        "CTERelationRef",
-        "View",
-    ]
+_ROW_WISE = (
+    """Project Filter SubqueryAlias Union Generate WithCTE CTERelationDef CTERelationRef View"""
 )
+ROW_WISE = frozenset(_ROW_WISE.split())
 """Resolved plan nodes that handle each record alone and keep the order of records."""
 
 CONSTRUCTS = {

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -29,6 +27,8 @@ ALWAYS = Times(float("-inf"), float("inf"))
 
 def event_times(file: Path, column: str) -> Times:
     """Where the values of `column` lie."""
+    import pyarrow.parquet as pq
+
     metadata = pq.read_metadata(file)
     index = metadata.schema.names.index(column)
     groups = range(metadata.num_row_groups)

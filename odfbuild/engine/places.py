@@ -40,3 +40,11 @@ def place_of_word(text: str, step: int, word: str = "", after: str = "") -> Loca
     if found is None:
         return place_at(text, step, 0)
     return place_at(text, step, found.start, found.end - found.start)
+
+
+def index_in(text: str, line: int | None, column: int | None) -> int:
+    """The index of a line and a column, both from 1; the end of the text where they are missing."""
+    if not line or not column:
+        return len(text)
+    above = text.splitlines(keepends=True)[: line - 1]
+    return sum(map(len, above)) + column - 1

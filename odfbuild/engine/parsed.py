@@ -8,73 +8,63 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
-from sqlglot import exp
+from sqlglot import Dialect, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-from odfbuild.project.limits import (
-    EXPANDED_TABLES,
-    QUERY_BYTES,
-    QUERY_DEPTH,
-    QUERY_STEPS,
-    QUERY_TOKENS,
-)
+__all__ = ["PIPE", "AsWritten", "Counted", "SqlglotError", "TooMuch", "parsed", "statements"]
 
-__all__ = ["AsWritten", "Bounded", "SqlglotError", "TooMuch", "parsed", "statements"]
+QUERY_BYTES = 1 << 20
+"""Of the text of a query."""
 
+QUERY_TOKENS = 50_000
+"""Words and signs of a query."""
+
+QUERY_STEPS = 200_000
+"""Of the parser in a query, beside 20 for each word; common ones take one or two for each."""
+
+QUERY_DEPTH = 150
+"""Of expressions in expressions; deeper ones are left to the engine."""
+
+EXPANDED_TABLES = 1_000
+"""Of a query, each use of a common table expression written out."""
+
+PIPE = "|>"
+"""The parser makes other queries of those with pipes, and does not know all of them."""
 
 _OWN_SYNTAX = "CAST TRY_CAST EXTRACT TRIM SUBSTR SUBSTRING POSITION OVERLAY LISTAGG STRING_AGG"
 
 
 class TooMuch(SqlglotError):  # type: ignore[misc]
-    """A query asks for more than `project.limits` lets one ask for."""
+    """A query asks for more than one may ask for."""
 
 
-class Bounded(Spark):  # type: ignore[misc]
-    """Spark's SQL, whose parser gives up on what would take it for ever."""
+class Counted:
+    """Of a parser: counts how often it goes on, and back to try another reading.
 
-    class Parser(Spark.Parser):  # type: ignore[misc]
-        """A parser that counts how often it goes on, and back to try another reading.
+    Parsers read a join without a condition twice, so that twenty of them are read 2²⁰ times.
+    """
 
-        It reads a join without a condition twice, so that twenty of them are read 2²⁰ times.
-        """
+    _steps = 0
 
-        _steps = 0
+    def _advance(self, times: int = 1) -> None:
+        self._steps += 1
+        if self._steps > QUERY_STEPS + 20 * self._tokens_size:  # type: ignore[attr-defined]
+            raise TooMuch(
+                f"reading the query takes more than {QUERY_STEPS:,} steps: state the "
+                "condition of each join (CROSS JOIN where there is none)"
+            )
+        super()._advance(times)  # type: ignore[misc]
 
-        def _advance(self, times: int = 1) -> None:
-            self._steps += 1
-            if self._steps > QUERY_STEPS + 20 * self._tokens_size:
-                raise TooMuch(
-                    f"reading the query takes more than {QUERY_STEPS:,} steps: state the "
-                    "condition of each join (CROSS JOIN where there is none)"
-                )
-            super()._advance(times)
-
-        def reset(self) -> None:
-            """See `sqlglot.Parser.reset`."""
-            self._steps = 0
-            super().reset()
-
-    def parse(self, sql: str, **options: Any) -> list[exp.Expression | None]:
-        """See `sqlglot.Dialect.parse`; every failure of the parser is a `SqlglotError`."""
-        if len(sql) > QUERY_BYTES:
-            raise TooMuch(f"the query has more than {QUERY_BYTES >> 20} MiB")
-        tokens = self.tokenize(sql)
-        if len(tokens) > QUERY_TOKENS:
-            raise TooMuch(f"the query has more than {QUERY_TOKENS:,} words and signs")
-        try:
-            found: list[exp.Expression | None] = self.parser(**options).parse(tokens, sql)
-        except (SqlglotError, RecursionError):
-            raise
-        except Exception as error:  # an assertion, say, about the trees that it made
-            raise ParseError(f"the query is not understood ({type(error).__name__})") from None
-        return found
+    def reset(self) -> None:
+        """See `sqlglot.Parser.reset`."""
+        self._steps = 0
+        super().reset()  # type: ignore[misc]
 
 
-class AsWritten(Bounded):
+class AsWritten(Spark):  # type: ignore[misc]
     """Spark's SQL, with `window(…)` as the function that it is, and not the clause WINDOW."""
 
     def tokenize(self, sql: str, **options: object) -> list[Token]:
@@ -86,7 +76,7 @@ class AsWritten(Bounded):
                 one.token_type = TokenType.VAR
         return tokens
 
-    class Parser(Bounded.Parser):
+    class Parser(Counted, Spark.Parser):  # type: ignore[misc]
         """A parser that knows no functions, but for those with a syntax of their own."""
 
         FUNCTIONS: dict[str, object] = {}
@@ -95,9 +85,29 @@ class AsWritten(Bounded):
         }
 
 
+def trees_in(text: str, dialect: type[Dialect] = AsWritten) -> list[exp.Expression]:
+    """What `text` holds in a dialect whose parser is `Counted`; every failure is a `SqlglotError`.
+
+    Of it `TooMuch` for what would take for ever; `RecursionError` for what is too deep.
+    """
+    if len(text) > QUERY_BYTES:
+        raise TooMuch(f"the query has more than {QUERY_BYTES >> 20} MiB")
+    reader = dialect()
+    tokens = reader.tokenize(text)
+    if len(tokens) > QUERY_TOKENS:
+        raise TooMuch(f"the query has more than {QUERY_TOKENS:,} words and signs")
+    try:
+        found = reader.parser().parse(tokens, text)
+    except (SqlglotError, RecursionError):
+        raise
+    except Exception as error:  # an assertion, say, about the trees that it made
+        raise ParseError(f"the query is not understood ({type(error).__name__})") from None
+    return [each for each in found if each is not None]
+
+
 def statements(text: str) -> list[exp.Expression]:
     """What `text` holds; raises `SqlglotError`, of it `TooMuch`, or `RecursionError`."""
-    found = [each for each in AsWritten().parse(text) if each is not None]
+    found = trees_in(text)
     for each in found:
         if len(text) > _SHORT:
             _check_depth(each)
@@ -132,9 +142,11 @@ def _expanded_tables(tree: exp.Expression) -> int:
     return max(sizes.values(), default=0)
 
 
-@lru_cache(maxsize=200)
+@lru_cache(maxsize=500)
 def parsed(text: str) -> exp.Query | None:
     """The query that `text` is, not to be changed; `None` when it is none, or not understood."""
+    if PIPE in text:
+        return None
     try:
         found = statements(text)
     except (SqlglotError, RecursionError):

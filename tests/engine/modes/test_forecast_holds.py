@@ -1,0 +1,30 @@
+"""What plans say of the mode of a query, Spark decides, of queries as people write them."""
+
+from pathlib import Path
+
+import pytest
+
+from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.queries.transform import decide
+from tests.engine.inputs import SCHEMA, sql, task
+
+pytestmark = pytest.mark.spark
+
+QUERIES = (Path(__file__).parents[1] / "accepted.sql").read_text(encoding="utf-8").splitlines()
+
+
+def test_spark_decides_what_the_plan_said(spark_engine: SparkEngine, tmp_path: Path) -> None:
+    cities = InputSlices(alias="cities", schema=SCHEMA, vocab=Vocabulary())
+    other = {}
+    for query in QUERIES:
+        if query.startswith("--"):
+            continue
+        asked = task(tmp_path, sql(query), cities)
+        said = expected_mode(asked.transform)
+        with spark_engine.request("tests") as spark:
+            decided = decide(spark, asked).choice
+        if decided.mode is not said.mode:
+            other[query] = f"{said.mode.value}, but {decided.mode.value}: {decided.reason}"
+    assert other == {}
