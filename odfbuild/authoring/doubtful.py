@@ -14,8 +14,8 @@ from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.errors import Location
 from odfbuild.odf.model import SetPollingSource, SetTransform, SetVocab
 from odfbuild.plan.columns.evolution import result_of_source
-from odfbuild.plan.columns.parsed import parsed
-from odfbuild.plan.queries.places import place_of
+from odfbuild.engine.parsed import parsed
+from odfbuild.engine.places import place_of
 from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
 from odfbuild.wording import did_you_mean
