@@ -229,13 +229,15 @@ def _joins_inner(trees: _Trees) -> bool:
 
 def _first(kinds: Collection[str], steps: Steps) -> str | None:
     """The first of these that the tokens of the queries show, with its place."""
-    from odfbuild.engine.parsed import AsWritten, SqlglotError
+    from odfbuild.engine.parsed import PIPE, AsWritten, SqlglotError
 
     for query, _ in steps:
         try:
             tokens = AsWritten().tokenize(query)
         except SqlglotError:
             return "its query is not understood before it runs"
+        if PIPE in query:
+            return f"pipes at line {query[: query.index(PIPE)].count(chr(10)) + 1}"
         names = ["", "", *(each.token_type.name for each in tokens), ""]
         clause = ""
         for token, *around in zip(tokens, names, names[1:], names[2:], names[3:], strict=False):

@@ -23,7 +23,7 @@ _RELATIONS = "join lateral values with pivot unpivot"
 _MULTIPLYING = frozenset([*_RELATIONS.split(), *TABLE_FUNCTIONS])
 """Words of queries that may make several records of one."""
 _MORE = """by distinct except exists having intersect limit minus offset over qualify session_window
-    window natural tablesample ;"""
+    window natural tablesample ; ' `"""
 _TELLING = _MULTIPLYING | AGGREGATES.keys() | set(_MORE.split())
 """Words without which no part of a query needs more than one record."""
 _UNCLEAR = ('"', "\\", "--", "/*", "|>")

@@ -160,8 +160,7 @@ def _events(item: DatasetPlan) -> Sequence[MetadataEvent]:
     """The events that a plan would append, or refuses because they break what there is."""
     if item.snapshot is not None and any(r.code is ReasonCode.BREAKING for r in item.reasons):
         return item.snapshot.metadata
-    # A rebuild appends everything again, also what did not change.
-    return [change.after for change in item.changes if change.before != change.after]
+    return [change.after for change in item.changes]
 
 
 def _query(events: Sequence[MetadataEvent]) -> SetTransform | None:

@@ -113,16 +113,6 @@ def test_a_saved_plan_does_what_the_setting_said_then(tiny: Tiny, odfbuild: Prog
     check(tiny)
 
 
-def test_records_are_compared_for_changed_queries_and_not_for_all_that_is_rebuilt(
-    tiny: Tiny, odfbuild: Program
-) -> None:
-    policies(tiny, ("derived", "onQueryChange: rebuild"))
-    tiny.derive("derived", NEW_QUERY)
-    said = odfbuild.ok("diff", "--data")
-    assert "1 changed query reads" in said.err
-    assert "Data diff: 1 dataset with other records, 0 without." in said.out
-
-
 def test_a_change_that_history_forbids_is_made_by_the_rebuild(
     tiny: Tiny, odfbuild: Program
 ) -> None:
