@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from odfbuild.engine.parsed import parsed
+from odfbuild.engine.places import place_of
 from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.errors import Location
 from odfbuild.odf.model import SetPollingSource, SetTransform, SetVocab
 from odfbuild.plan.columns.evolution import result_of_source
-from odfbuild.engine.parsed import parsed
-from odfbuild.engine.places import place_of
 from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
 from odfbuild.wording import did_you_mean

@@ -6,7 +6,7 @@ make a wrong answer. Takes milliseconds; `lineages.Lineages` keeps the answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from odfbuild.engine.forecast import steps_of
 from odfbuild.engine.functions import TABLE_FUNCTIONS
 from odfbuild.engine.lineage import Influence, Lineage, Origins, as_influence
 from odfbuild.engine.query_text import is_call, is_unit
+from odfbuild.engine.temporal_references import without_calls
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.of_query import (
     Column,
@@ -45,12 +46,12 @@ def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
             )
             for alias, names in inputs.items()
         },
-        meanings=False,
+        {table.name.lower(): table.primary_key for table in transform.temporal_tables or ()},
     )
     columns: Columns | None = None
     try:
         for query, alias in steps:
-            tree = parsed(query)
+            tree = parsed(without_calls(query, follower.keys) if follower.keys else query)
             if tree is None:
                 return None
             _refuse_what_is_not_followed(tree)
@@ -74,7 +75,7 @@ _FOLLOWED = {
     "Intersect": "with_ this expression distinct order limit offset",
     "Group": "expressions rollup cube grouping_sets",
     "Subquery": "with_ this alias",
-    "Table": "this db catalog alias",
+    "Table": "this db catalog alias version",
     "TableSample": "",
     "Pivot": "",
     "MatchRecognize": "",
@@ -102,7 +103,14 @@ _DECIDING = {
 
 
 class _Follower(Reader):
-    """Gives each column its origins, and what decides the records of its relation."""
+    """Gives each column its origins, and what decides the records of its relation.
+
+    `keys` are the primary keys of temporal tables, by name in lower case.
+    """
+
+    def __init__(self, inputs: Tables, keys: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(inputs, meanings=False)
+        self.keys = keys
 
     def united(self, node: exp.SetOperation, left: Columns, right: Columns) -> Columns | None:
         """See `Reader.united`."""
@@ -138,6 +146,8 @@ class _Follower(Reader):
         from sqlglot import exp
 
         name, columns = super()._source(node, tables, before)
+        if isinstance(node, exp.Table) and node.args.get("version") is not None:
+            return name, self._version(node, columns, tables, before)
         if columns is None or not isinstance(node, exp.Lateral):
             return name, columns
         # How many records a generator makes of one, its argument says.
@@ -147,6 +157,33 @@ class _Follower(Reader):
         return name, _with_records(
             columns, [_records(columns), as_influence(Influence.JOIN, [made])]
         )
+
+    def _version(
+        self,
+        node: exp.Table,
+        columns: Columns | None,
+        tables: Tables,
+        before: tuple[Sources, ...],
+    ) -> Columns:
+        """The columns of a temporal table, at a time that decides which records are read."""
+        from sqlglot import exp
+
+        version = node.args["version"]
+        keys = self.keys.get(".".join(part.name for part in node.parts).lower())
+        if keys is None or version.name != "TIMESTAMP" or version.text("kind") != "AS OF":
+            raise _NotUnderstood
+        of = {each.name.lower(): each.origins for each in columns or ()}
+        # Names do not tell which column is the event time, if it has a name of its own.
+        deciding = {*(["event_time"] if "event_time" in of else of), *map(str.lower, keys)}
+        if not deciding <= of.keys():
+            raise _NotUnderstood
+        # A bare name may be a column of the temporal table, too.
+        own = {node.alias_or_name.lower(): columns}
+        sources = Sources({**before[0].tables, **own})
+        one = _Select(self, exp.Select(), sources, Within(tables, before[1:]))
+        asked = [one.origins_of(version.expression), *(of[name] for name in sorted(deciding))]
+        read = columns or ()
+        return _with_records(read, [_records(read), as_influence(Influence.JOIN, asked)])
 
 
 class _Select:
