@@ -6,6 +6,8 @@ import pytest
 
 from odfbuild.engine.contract import InputSlices, Vocabulary
 from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
+from odfbuild.engine.parsed import PIPE
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.queries.transform import decide
 from tests.engine.inputs import SCHEMA, sql, task
@@ -25,6 +27,8 @@ def test_spark_decides_what_the_plan_said(spark_engine: SparkEngine, tmp_path: P
         said = expected_mode(asked.transform)
         with spark_engine.request("tests") as spark:
             decided = decide(spark, asked).choice
+        if PIPE in query and decided.mode is Mode.MAP:
+            continue  # of pipes the plan says the most that may be read
         if decided.mode is not said.mode:
             other[query] = f"{said.mode.value}, but {decided.mode.value}: {decided.reason}"
     assert other == {}
