@@ -19,7 +19,7 @@ from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.times import time_problems
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.values import dataclass
 
 

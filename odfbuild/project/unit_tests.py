@@ -19,7 +19,7 @@ from odfbuild.project.misfits import misfits
 from odfbuild.project.model import Config
 from odfbuild.project.settings.by_name import Name
 from odfbuild.project.source import Source, read_sources
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.values import dataclass
 
 Row = Mapping[str, Any]
