@@ -19,7 +19,7 @@ from odfbuild.engine.sql_words import closing, words_of
 from odfbuild.engine.translate.runnable import if_runnable, is_spark
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +38,7 @@ _UNITS = {
 _PART = re.compile(rf"(-?\d+)\s*({'|'.join(_UNITS)})s?\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class EventWindows:
+class EventWindows(Value):
     """Windows of `length` that begin every `slide`, one of them at `start`; all in microseconds."""
 
     length: int
@@ -90,8 +89,7 @@ def windows_of(transform: TransformSql) -> EventWindows | None:
     return EventWindows(length, slide, start)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class LateRecords:
+class LateRecords(Value):
     """Records of one file that came too late: offsets, times, and the watermark that they missed.
 
     Both are arrays, times in microseconds since 1970.
@@ -128,8 +126,7 @@ def count_late(files: Iterable[SliceFile], vocab: Vocabulary, windows: EventWind
     return sum(len(each.offsets) for each in late_records(files, vocab, windows))
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Value):
     """Records that were read before a query with windows replaces another one.
 
     `taken` are in a window of the new query that is still to close. `dropped` are in an open window

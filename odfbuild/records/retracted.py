@@ -26,7 +26,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.records.footer import check_footer
 from odfbuild.records.thrift import Excess
-from odfbuild.store.disposable import map_disposable, write_disposable
+from odfbuild.store.disposable import read_disposable, write_disposable
 
 if TYPE_CHECKING:
     from odfbuild.records.stored import Stored
@@ -55,15 +55,14 @@ def retracted(stored: Stored) -> Retracted:
     assert head is not None
     file = folder and folder / "retracted.bin"
     stamp = _STAMP + head.binary + repr(stored.vocab).encode() + b"\n"
-    kept = map_disposable(file, stamp) if file else None
+    kept = read_disposable(file, stamp, tuple[int, memoryview]) if file else None
     if kept is not None:
-        offsets = pa.Array.from_buffers(
-            pa.int64(), len(kept.rest) // 8, [None, pa.py_buffer(kept.rest)]
-        )
-        return Retracted(offsets, kept.plain)
+        retractions, data = kept
+        offsets = pa.Array.from_buffers(pa.int64(), len(data) // 8, [None, pa.py_buffer(data)])
+        return Retracted(offsets, retractions)
     found = _NOTHING if _only_appends(stored) else _found(stored)
     if file:
-        write_disposable(file, stamp, found.retractions, [_bytes(found.offsets)])
+        write_disposable(file, stamp, (found.retractions, _bytes(found.offsets)))
     return found
 
 

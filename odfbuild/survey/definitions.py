@@ -21,11 +21,10 @@ from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
 from odfbuild.survey.faults import faults_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
+class Definitions(Value):
     """A project whose definitions were checked, and its chains.
 
     `faults` say by name what is wrong with datasets; the project has only the others.

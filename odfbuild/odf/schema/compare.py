@@ -22,7 +22,7 @@ from odfbuild.odf.model import (
     DataTypeStruct,
 )
 from odfbuild.odf.schema import arrow
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 ENCODING_KEYS = (
     "arrow.apache.org/bufferEncoding",
@@ -39,8 +39,7 @@ class Comparison(Enum):
     NON_EQUIVALENT = "NonEquivalent"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Value, kw_only=True):
     """One difference. `item` is its kind, `field` the column; `inner` says what changed inside.
 
     Kinds: FieldAdded, FieldRemoved, FieldReordered (with both indices), FieldTypeChanged,

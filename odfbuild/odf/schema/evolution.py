@@ -14,11 +14,10 @@ from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import odf_form
 from odfbuild.odf.schema.arrow_raw import write_raw
 from odfbuild.odf.schema.compare import incompatibilities
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaGrowth:
+class SchemaGrowth(Value):
     """What becomes of a schema: `added` columns, or the `problems` that make the change breaking.
 
     `schema` has the columns in the order of the new records; it is the committed one when nothing

@@ -69,7 +69,7 @@ SCALARS: dict[str, Callable[[str], Any]] = {
 
 @cache
 def _loader() -> Any:
-    """The class that composes nodes. Made when it is needed: a plan of what it read before is not."""
+    """The class that composes nodes, made when it is needed: PyYAML takes long to import."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
