@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import FrozenInstanceError, field
 from typing import Any, Self, TypeVar, dataclass_transform
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 __all__ = [
     "BranchError",
@@ -59,8 +59,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Value):
     """A place in a file. Lines and columns count from 1; `None` where unknown.
 
     `snippet` is the text of that line, `length` how many characters to underline.
@@ -86,8 +85,7 @@ Path = tuple[str | int, ...]
 """Keys and indices that lead to a value of a document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InDefinition(Location):
+class InDefinition(Location, kw_only=True):
     """A place in an event of a definition, told by who does not know the definition's file.
 
     `path` leads to it in the event's source or transformation, such as `("fetch", "filter")`;
@@ -110,8 +108,7 @@ class InDefinition(Location):
         return cls(_spelled(path), line, column, snippet, max(1, length), path=path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InSettings(Location):
+class InSettings(Location, kw_only=True):
     """A value of odfbuild.yaml, told by who does not read it; `path` leads there from `content`."""
 
     path: Path

@@ -21,7 +21,7 @@ from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
 from odfbuild.project.yaml.source import locate
 from odfbuild.store.workspace import Workspace
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +32,7 @@ FOLDER = "rejected"
 """Folder in the cache for files that did not keep to a check."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audits:
+class Audits(Value):
     """Checks of a project's datasets, which lies in the folder `root`.
 
     `engine` is asked for only where a check is a query.
@@ -61,8 +60,7 @@ class Audits:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Value):
     """The checks of one dataset."""
 
     dataset: str

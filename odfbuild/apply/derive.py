@@ -67,7 +67,7 @@ from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 def read_inputs(
@@ -105,8 +105,7 @@ def read_inputs(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Unread:
+class _Unread(Value):
     """An input, called `name` in the query, and what it gained since it was read."""
 
     name: str
@@ -190,8 +189,7 @@ def _limit_of(workspace: Workspace, store: DatasetStore, now: Projection) -> Lim
     return replace(limit, sample=None) if in_branch else limit
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Value):
     """What a step gave, and the data files of inputs that it `read`.
 
     `note` says so where it was computed otherwise than plans told.

@@ -57,7 +57,7 @@ from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule
 from odfbuild.store import merge_slices
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.late_files import LATE_FILE, late_files
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 WORTH_AN_INDEX = 1_000
@@ -66,8 +66,7 @@ _CONTENT = "odfbuild/content"
 """Attribute of `AddData`. A server may give another ETag for the same bytes, which tells them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class Arrival(Value, kw_only=True):
     """A file that enters a dataset, and by which source.
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
@@ -97,8 +96,7 @@ class Arrival:
     watermark: WatermarkRule = BY_RECORDS
 
 
-@dataclass(frozen=True, slots=True)
-class Ingested:
+class Ingested(Value):
     """New records, bad ones that were skipped, drift, warnings, a note on where it was computed."""
 
     records: int = 0

@@ -15,7 +15,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import Action, DatasetPlan, Plan, replays
 from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.survey.outcome import DatasetOutcome
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class Listener(Protocol):
@@ -34,8 +34,7 @@ class Listener(Protocol):
         """Work on a dataset ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
+class ApplyOptions(Value, kw_only=True):
     """How to carry a plan out: `jobs` datasets at once, no new ones once `cancel` is set.
 
     Datasets that another process works on are waited for as `waiting` says.

@@ -42,15 +42,14 @@ from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.queries.subjects import texts_in
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 from odfbuild.survey.accepted_texts import AcceptedTexts
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _AT_ONCE = 4
 _REMEMBERED = 20_000
 _MILLIS_UTC = pa.timestamp("ms", "UTC")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Value, kw_only=True):
     """What came of it: errors by dataset, how many queries are right, which cannot be told yet.
 
     `results` have schema and vocabulary of the datasets whose columns are known, without records,
@@ -76,7 +75,9 @@ class KnownQueries:
         by = f"{engine_version} {version('sqlglot')}\n"
         self._accepted = AcceptedTexts(folder, engine_version)
         self._stamp = b"odfbuild queries 2\n" + code_stamp() + by.encode()
-        self._before: dict[bytes, bytes] = read_disposable(self._file, self._stamp) or {}
+        self._before: dict[bytes, bytes] = (
+            read_disposable(self._file, self._stamp, dict[bytes, bytes]) or {}
+        )
         self._used: dict[bytes, bytes] = {}
 
     def get(self, key: bytes) -> pa.Schema | None:
@@ -104,8 +105,7 @@ class KnownQueries:
         write_disposable(self._file, self._stamp, dict(newest))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Value, kw_only=True):
     """A dataset to check: its `inputs`, and `events` with its query or source.
 
     Without such an event its committed query holds.

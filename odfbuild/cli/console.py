@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TextIO
 from odfbuild.cli.runner import Guarded, harmless_json
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.forms.visible import visible
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _PATIENCE_SECONDS = 10.0
 
@@ -73,8 +73,7 @@ def _is_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(Value):
     """How to talk to whoever started the program. `verbosity`: -1 quiet, 0 normal, 1 and more."""
 
     no_color: bool = False

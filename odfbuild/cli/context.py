@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.cli.console import Console
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 STARTING = "Starting Spark …"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Value):
     """Global options of a command."""
 
     console: Console

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import Any
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Value):
     """Metadata of an annotation: single options as (annotation, default), and what they make."""
 
     options: Mapping[str, tuple[Any, Any]]

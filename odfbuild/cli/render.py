@@ -124,7 +124,7 @@ def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definiti
     aliases = {each.dataset_id: name for name, each in known}
     return [
         Definition(
-            snapshot=committed_snapshot(name, each, aliases),
+            content=committed_snapshot(name, each, aliases),
             file=f"block #{each.blocks - 1} {each.head.short} of {name}",
         )
         for name, each in state.states_at(selection, as_of).items()

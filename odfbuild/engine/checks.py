@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from odfbuild.declared_settings import Fits, setting
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Count = Annotated[int, Fits(minimum=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class NotNull:
+class NotNull(Value):
     """A column has a value in every record."""
 
     column: str
@@ -20,8 +19,7 @@ class NotNull:
         return f"notNull: {self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unique:
+class Unique(Value):
     """No two records share the values of these columns; records without a value do not count."""
 
     columns: tuple[str, ...]
@@ -30,8 +28,7 @@ class Unique:
         return f"unique: {', '.join(self.columns)}"
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedValues:
+class AcceptedValues(Value):
     """A column has one of these values, or none."""
 
     column: str
@@ -41,8 +38,7 @@ class AcceptedValues:
         return f"acceptedValues: {self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Relationship:
+class Relationship(Value):
     """The values of a column are there in the column `field` of the dataset `to`."""
 
     column: str
@@ -53,8 +49,7 @@ class Relationship:
         return f"relationships: {self.column} to {self.to}.{self.field}"
 
 
-@dataclass(frozen=True, slots=True)
-class RowCount:
+class RowCount(Value):
     """There are at least and at most so many records."""
 
     least: Count | None = setting(None, key="min")
@@ -65,8 +60,7 @@ class RowCount:
         return "rowCount: " + ", ".join(f"{word} {n}" for word, n in bounds if n is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Sql:
+class Sql(Value):
     """A query over the view `slice` finds nothing."""
 
     name: str
@@ -79,8 +73,7 @@ class Sql:
 Check = NotNull | Unique | AcceptedValues | Relationship | RowCount | Sql
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Value):
     """A check of one dataset, and its path below `checks` of odfbuild.yaml."""
 
     check: Check

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Choice
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from odfbuild.store.committed import Committed
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Value):
     """Names of the system columns."""
 
     offset: str = "offset"
@@ -53,8 +52,7 @@ def vocabulary_of(vocab: SetVocab | None) -> Vocabulary:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SliceFile:
+class SliceFile(Value):
     """A data file of an input. `promised`: the input's watermark just before the file came.
 
     Its records of an earlier time came late.
@@ -76,8 +74,7 @@ def _no_checkpoint() -> Path | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputSlices:
+class InputSlices(Value, kw_only=True):
     """One input of a transformation: `slices` hold at least the records of `[first, last]`.
 
     `first`/`last` are inclusive offsets, `None` when there are no new records (`slices` is empty
@@ -112,8 +109,7 @@ class InputSlices:
         return self.copies.instead_of([each.path for each in (*self.earlier(), *self.slices)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransformTask:
+class TransformTask(Value, kw_only=True):
     """Bring the result of `transform` up to what `inputs` hold now.
 
     `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
@@ -134,8 +130,7 @@ class TransformTask:
     checkpoint: Callable[[], Path | None] = _no_checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class BadRecord:
+class BadRecord(Value):
     """A record of a source that does not fit its schema: why, and where it stands.
 
     `flaw` is what it is counted by, such as `column 'celsius'`.
@@ -146,8 +141,7 @@ class BadRecord:
     flaw: str = "the form of the record"
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Value):
     """Bad records that were left out: how many by flaw, and the first few of each flaw."""
 
     EXAMPLES: ClassVar[int] = 3
@@ -180,8 +174,7 @@ OnSchemaChange = Literal["fail", "ignore", "append_new_columns"]
 leaves new columns out, `append_new_columns` takes them in; both leave missing ones empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Value):
     """How the columns of a source differ from those that were expected, where that is tolerated."""
 
     new: tuple[str, ...] = ()
@@ -216,8 +209,7 @@ twice: `fail` takes them for bad values, `earlier` moves the one forward by what
 forward, and takes the earlier instant of the other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestTask:
+class IngestTask(Value, kw_only=True):
     """Read `file`, preprocess, merge with what was committed.
 
     `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
@@ -272,8 +264,7 @@ class IngestTask:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineResult:
+class EngineResult(Value, kw_only=True):
     """Parquet files whose concatenation is the result, in record order; a few as `rows` instead.
 
     With `order`, each is in the order of these columns, and the result is what merging them gives
@@ -303,16 +294,14 @@ class EngineResult:
         return f"computed beside odfbuild, not by the server: {self.stayed}" if self.stayed else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Value):
     """What a program that is an engine says beside the records: its watermark, and its state."""
 
     watermark: Timestamp | None = None
     checkpoint: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransformResult(EngineResult):
+class TransformResult(EngineResult, kw_only=True):
     """The records of one step, the mode that made them, and why it is that one.
 
     `read` are the data files of inputs that it read. `told` is what an engine that is a program
@@ -324,8 +313,7 @@ class TransformResult(EngineResult):
     told: Told | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvenanceTask:
+class ProvenanceTask(Value, kw_only=True):
     """Tell where records of a step come from that was recorded in a chain.
 
     `step` is the request that made them, and `file` the slice that it gave, with `schema`. Each of
@@ -340,8 +328,7 @@ class ProvenanceTask:
     columns: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Value):
     """The records of the inputs that records need to come out as they do (why-provenance).
 
     `records` are their offsets by the alias of the input. Of the inputs in `whole` no single
@@ -355,8 +342,7 @@ class Origin:
     before: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Value):
     """Where records come from, an origin for each question, and the mode that made them.
 
     `lineage` tells of their columns, by aliases of the inputs; `None`: not asked, or not known.
@@ -367,8 +353,7 @@ class Provenance:
     lineage: Lineage | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTask:
+class QueryTask(Value):
     """A question over `inputs`, whose aliases are the relations that `sql` may read.
 
     They show what their records amount to, without system columns; with `history` all records. At
@@ -387,8 +372,7 @@ class QueryTask:
     steps: tuple[SqlQueryStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EngineInfo:
+class EngineInfo(Value):
     """Where an engine runs: address, release, fences of the operating system and why others lack.
 
     The texts are for people.
@@ -401,8 +385,7 @@ class EngineInfo:
     name: str = "Spark runs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepProgress:
+class StepProgress(Value, kw_only=True):
     """How far an engine is with a dataset: of what it knows of so far, which grows as it goes on.
 
     `records_read` counts what its tasks read, of inputs and of what it put aside itself.

@@ -16,7 +16,7 @@ from odfbuild.engine.event_times import event_times
 from odfbuild.engine.forecast import window_call
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +35,7 @@ _UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EventWindows:
+class EventWindows(Value):
     """Windows of `length` that begin every `slide`, one of them at `start`; all in microseconds."""
 
     length: int
@@ -74,8 +73,7 @@ def windows_of(transform: TransformSql) -> EventWindows | None:
     return EventWindows(length, slide, start)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class LateRecords:
+class LateRecords(Value):
     """Records of one file that came too late: offsets, times, and the watermark that they missed.
 
     Both are arrays, times in microseconds since 1970.
@@ -112,8 +110,7 @@ def count_late(files: Iterable[SliceFile], vocab: Vocabulary, windows: EventWind
     return sum(len(each.offsets) for each in late_records(files, vocab, windows))
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Value):
     """Records that were read before a query with windows replaces another one.
 
     `taken` are in a window of the new query that is still to close. `dropped` are in an open window

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class Influence(StrEnum):
@@ -34,8 +34,7 @@ Origin = tuple[str, str, Influence]
 Origins = frozenset[Origin]
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Value):
     """Of each column of a result, and of its records, where they come from."""
 
     columns: Mapping[str, Origins]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class Mode(Enum):
@@ -23,8 +23,7 @@ class Mode(Enum):
     """A program that is an engine reads what is new, and what it kept in its own checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Value):
     """A mode and the reason for it, as it is shown to people."""
 
     mode: Mode

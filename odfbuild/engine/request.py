@@ -23,11 +23,10 @@ from odfbuild.store.branches import Limit
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class StepInput:
+class StepInput(Value):
     """An input of one step: its name in queries, and schema and vocabulary at the step's end.
 
     With a `limit` only part of its records are read; a sample goes by the `key`, if it has one.

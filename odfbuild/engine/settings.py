@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.engine.sql_words import Quote
 from odfbuild.errors import EngineProblem
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -57,8 +57,7 @@ LONG_WORK_BYTES = 256 << 20
 """Of input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(Value, kw_only=True):
     """The defaults are those of an absent `engine:`; `memory` is a size as the JVM reads it.
 
     `expected_bytes` of input are known to wait for the engine; that is no setting of a project, but
@@ -158,8 +157,7 @@ def duckdb_memory(settings: EngineSettings) -> str:
     return f"{memory}B" if memory.isdigit() else f"{memory.upper()}iB"
 
 
-@dataclass(frozen=True, slots=True)
-class FileAccess:
+class FileAccess(Value):
     """What Spark may touch of the file system, besides its own programs and scratch folder.
 
     Folders that are not there yet are made when it starts.

@@ -28,7 +28,7 @@ from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _BATCH_ROWS = 131_072
 _FEW_BYTES = 256 << 10
@@ -37,8 +37,7 @@ _AHEAD = 2
 _MILLIS_UTC = pa.timestamp("ms", "UTC")
 
 
-@dataclass(frozen=True, slots=True)
-class StagedSlice:
+class StagedSlice(Value):
     """A data file that is complete but not yet part of any chain.
 
     `ahead` records lie too far in the future to count in `max_event_time`.

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from odfbuild.store.branches import Limit
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +21,7 @@ _LARGEST = 1 << 20
 """Larger checkpoints are those of other engines."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepLimit:
+class StepLimit(Value):
     """The limit of a step, and the identities of those of its inputs that were sampled."""
 
     limit: Limit

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from odfbuild.engine.sql_words import Word, closing, words_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class TemporalReference:
+class TemporalReference(Value):
     """A reference to a temporal table from `start` to `end`, and the part that is the time.
 
     `name` is that of the table in lower case, `is_call` whether it is a call in LATERAL TABLE.

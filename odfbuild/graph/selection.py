@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 
 from odfbuild.errors import GraphError
 from odfbuild.graph.dag import dag_of, reach
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 EXIT_USAGE = 64
@@ -32,8 +32,7 @@ Matcher = Callable[[str], Collection[str]]
 """From the value of a criterion to the names of the datasets that it means."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Value, kw_only=True):
     """What was asked for; nothing asked for means everything."""
 
     select: tuple[str, ...] = ()
@@ -43,8 +42,7 @@ class Selection:
         return bool(self.select or self.exclude)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selectable:
+class Selectable(Value, kw_only=True):
     """What can be selected: the `names` of all datasets, what each reads, and the methods.
 
     `selectors` are the named expressions of the project, for `selector:NAME`. `resolve` gives the

@@ -55,7 +55,7 @@ class KnownContents:
         if mark is None or mark[2] < _NOTED_BYTES:
             return content_of(path)
         if self._notes is None:
-            self._notes = read_disposable(self._file, _STAMP) or {}
+            self._notes = read_disposable(self._file, _STAMP, dict[str, tuple[FileMark, str]]) or {}
         noted = self._notes.get(path)
         if noted is not None and noted[0] == mark:
             return noted[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 SourceStatus = Literal["news", "unchanged", "unknown", "missing"]
 """`news`: there is something to read. `unchanged`: what is there was read already. `unknown`:
@@ -16,8 +16,7 @@ cannot be told without the network or without running something. `missing`: a lo
 not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFacts:
+class SourceFacts(Value):
     """State of a polling source, compared with what the chain says was read of it last.
 
     `files` are the files that will be read, in order, as the user would name them. `records` counts

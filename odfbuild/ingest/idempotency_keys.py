@@ -34,16 +34,15 @@ def block_of_key(committed: Committed, state: SourceState) -> int | None:
         new, blocks = _keys(committed, None)
     found = {**new, **known}
     if committed.side_cars is not None and blocks >= max(WORTH_KEEPING, len(known) // 8):
-        plain = (committed.head.binary, found)
-        write_disposable(committed.side_cars / _FILE, _STAMP, plain)
+        write_disposable(committed.side_cars / _FILE, _STAMP, (committed.head, found))
     return found.get((state.source_name, state.value))
 
 
 def _kept(committed: Committed) -> tuple[Multihash | None, dict[tuple[str, str], int]]:
     if committed.side_cars is None:
         return None, {}
-    plain = read_disposable(committed.side_cars / _FILE, _STAMP)
-    return (Multihash(plain[0]), plain[1]) if plain else (None, {})
+    form = tuple[Multihash, dict[tuple[str, str], int]]
+    return read_disposable(committed.side_cars / _FILE, _STAMP, form) or (None, {})
 
 
 def _keys(committed: Committed, after: Multihash | None) -> tuple[dict[tuple[str, str], int], int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from odfbuild.ingest.secrets import PRIVATE
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _CHUNK = 1 << 20
 _COMPLAINTS = 20
@@ -28,8 +28,7 @@ _starting = threading.RLock()
 _START_SECONDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Value):
     """How a program ended. `stopped` tells which limit it was ended for, if any.
 
     `complaints` are the last lines of its standard error.

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from odfbuild.declared_settings import Fits, setting
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import (
@@ -25,8 +25,7 @@ Count = Annotated[int, Fits(minimum=1)]
 _LAST = "; the last pattern that matches counts"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestSettings:
+class IngestSettings(Value, kw_only=True):
     """Times in seconds, sizes in bytes; the defaults are those of an absent `ingest:`."""
 
     connect_seconds: Seconds = setting(30)

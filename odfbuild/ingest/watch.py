@@ -1,7 +1,7 @@
 """What probing a source read, so that the next plan can tell whether it changed.
 
-A watch is plain values: names of the files that matched, size and times of those that would be
-read. Looking again costs a listing and a few `stat`s; nothing is opened.
+A watch says which files matched, and size and times of those that would be read. Looking again
+costs a listing and a few `stat`s; nothing is opened.
 """
 
 from __future__ import annotations
@@ -9,23 +9,33 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import Any
+from dataclasses import replace
 
-from odfbuild.ingest.content import mark_of
+from odfbuild.ingest.content import FileMark, mark_of
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.odf.model import FetchStepFilesGlob, FetchStepUrl, SetPollingSource
 from odfbuild.store.disposable import RACY_NS
 from odfbuild.store.remote import scheme_of
+from odfbuild.values import Value
 
-Watch = tuple[Any, ...]
-"""Pattern or `None`, what stands for the names that match it, for each file its path and mark; what
-stands for how files look that were read already, or `None` where nobody knows how they were."""
+
+class Watch(Value):
+    """A pattern, what stands for the names that match it, and files with their marks.
+
+    `marks` stands for how files look that were read already; `None`: nobody knows how they were.
+    """
+
+    pattern: str | None = None
+    names: bytes = b""
+    files: tuple[tuple[str, FileMark | None], ...] = ()
+    marks: bytes | None = None
+
 
 _LOOKED_AT = 1000
 """Files of a source, the last ones by name, that are looked at again for each plan."""
 
-NOTHING_TO_WATCH: Watch = (None, b"", (), None)
+NOTHING_TO_WATCH = Watch()
 """No source, or one about which planning learns nothing but from its definition."""
 
 
@@ -45,14 +55,15 @@ def look(
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None:
         if listed is None:
             listed = matching_files(step.path, root)
-        return (step.path, _names(listed), (), _marks(listed) if closely else None)
+        marks = _marks(listed) if closely else None
+        return Watch(step.path, _names(listed), marks=marks)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         from pathlib import Path
 
         from odfbuild.ingest.fetch.local_paths import local_path
 
         path = local_path(step.url, Path(root))
-        return (None, b"", ((path, mark_of(path)),), None)
+        return Watch(files=((path, mark_of(path)),))
     return NOTHING_TO_WATCH
 
 
@@ -61,24 +72,25 @@ def completed(seen: Watch, facts: SourceFacts, root: str) -> Watch | None:
 
     A file may change within a tick of its clock, and would look the same afterwards.
     """
-    pattern, names, files, marks = seen
-    if pattern is not None:
+    files = seen.files
+    if seen.pattern is not None:
         paths = [os.path.join(root, name) for name in facts.files]  # noqa: PTH118
         files = tuple((path, mark_of(path)) for path in paths)
     latest = time.time_ns() - RACY_NS
     if any(mark is not None and mark[0] > latest for _, mark in files):
         return None
-    return (pattern, names, files, marks)
+    return replace(seen, files=files)
 
 
 def looks_the_same(seen: Watch, root: str) -> bool:
     """Whether everything that was seen is as it was."""
-    pattern, names, files, marks = seen
-    if pattern is not None:
-        listed = matching_files(pattern, root)
-        if _names(listed) != names or (marks is not None and _marks(listed) != marks):
+    if seen.pattern is not None:
+        listed = matching_files(seen.pattern, root)
+        if _names(listed) != seen.names:
             return False
-    return all(mark_of(path) == mark for path, mark in files)
+        if seen.marks is not None and _marks(listed) != seen.marks:
+            return False
+    return all(mark_of(path) == mark for path, mark in seen.files)
 
 
 def _names(files: list[str]) -> bytes:

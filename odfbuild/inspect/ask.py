@@ -23,7 +23,7 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.survey.moving_heads import consistent_heads
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Value):
     """A query whose relations are datasets.
 
     `sql` has their names in quotes; `asked` is what was written, and `quoted` the places in it
@@ -82,8 +81,7 @@ def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question
     return Question(sql, quote.join(pieces), tuple(found), quoted)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Value):
     """What a question reads as a relation: a dataset of the workspace, as it was at a block."""
 
     name: str

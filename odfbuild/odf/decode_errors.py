@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import closest
 
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeError:
+class DecodeError(Value):
     """One thing wrong in a document: where, what, and what was probably meant.
 
     `kind` is `unknown_field`, `missing_field`, `invalid_type` or `invalid_value`.

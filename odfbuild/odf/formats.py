@@ -14,11 +14,10 @@ from odfbuild.odf.extra_attributes import extra_problem
 from odfbuild.odf.identity import DatasetAlias, DatasetId, name_like, parse_ref
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Value):
     """Values of one form: its name in schemas, what it is in words, and what reads it.
 
     `parse` takes data of the type `plain`, and raises `ValueError` for another form; `nearest` is

@@ -6,10 +6,10 @@ Source: Open Data Fabric, "Dataset Identity", "Dataset References"; multiformats
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from odfbuild.odf.multibase import decode_multibase, encode_multibase
+from odfbuild.values import Value
 
 _SUBDOMAIN = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
 _HOSTNAME = re.compile(rf"{_SUBDOMAIN}(?:\.{_SUBDOMAIN})*")
@@ -30,8 +30,7 @@ def name_like(text: str) -> str | None:
     return name if is_name(name) and name != text else None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DatasetId:
+class DatasetId(Value, order=True, tag=True):
     """Identity of a dataset: the Ed25519 public key that was made with it (32 bytes)."""
 
     key: bytes
@@ -69,8 +68,7 @@ class DatasetId:
         return "did:odf:" + self.multibase
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetAlias:
+class DatasetAlias(Value, tag=True):
     """Name of a dataset in a workspace, with an account where there are several.
 
     Case is kept and does not count: `NY` equals `ny`.

@@ -17,33 +17,29 @@ from typing import Any
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Value):
     """A string, bool, number, enum, hash or the like; `wire` names its form in bytes."""
 
     wire: str
     python: type
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Value):
     """Another object."""
 
     cls: type
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Value):
     """One of several objects; the tag is the one-based place in `members`."""
 
     members: tuple[type, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Value):
     """A list of items."""
 
     item: Scalar | Table | Union
@@ -52,8 +48,7 @@ class Vector:
 FieldType = Scalar | Table | Union | Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Value):
     """A field of an object: Python name, YAML name, first FlatBuffers slot.
 
     `implied` is what the field means when it is absent; `None` where that is nothing in particular.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.odf.multibase import decode_multibase
+from odfbuild.values import Value
 
 SHA2_256 = 0x12
 SHA3_256 = 0x16
@@ -43,8 +43,7 @@ def decode_varint(data: bytes) -> tuple[int, bytes]:
     raise ValueError("varint is cut off or too long")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Multihash:
+class Multihash(Value, order=True):
     """A hash in binary multihash form: code, length, digest."""
 
     binary: bytes

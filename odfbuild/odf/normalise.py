@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odfbuild.odf.changed import changed
+from msgspec.structs import replace
+
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -31,13 +32,12 @@ from odfbuild.odf.model import (
     Transform,
     TransformInput,
 )
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Value):
     """What is wrong at `path` within the snapshot (YAML names), and the way out.
 
     `code` is that of the chain's rule that would be broken, if there is one.
@@ -74,7 +74,7 @@ def normalise_snapshot(snapshot: DatasetSnapshot) -> DatasetSnapshot:
         events.append(normal)
     if problems:
         raise SnapshotErrors(problems)
-    return snapshot if is_normal else changed(snapshot, metadata=tuple(events))
+    return snapshot if is_normal else replace(snapshot, metadata=tuple(events))
 
 
 _NEVER = {
@@ -126,7 +126,7 @@ def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) 
             transform = _normalise_transform(event.transform, (*path, "transform"), problems)
             if inputs is event.inputs and transform is event.transform:
                 return event
-            return changed(event, inputs=inputs, transform=transform)
+            return replace(event, inputs=inputs, transform=transform)
         case SetPollingSource() | AddPushSource():
             _check_read(event.read, (*path, "read"), problems)
             fetch = event.fetch if isinstance(event, SetPollingSource) else None
@@ -145,7 +145,7 @@ def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) 
                 return event
             preprocess = _normalise_transform(event.preprocess, (*path, "preprocess"), problems)
             return (
-                event if preprocess is event.preprocess else changed(event, preprocess=preprocess)
+                event if preprocess is event.preprocess else replace(event, preprocess=preprocess)
             )
         case SetDataSchema() if (event.raw_arrow_schema is None) == (event.schema is None):
             problems.append(
@@ -208,7 +208,7 @@ def _normalise_inputs(
             seen.add(each.dataset_ref)
     if any(each.alias is None for each in inputs):
         inputs = tuple(
-            changed(each, alias=str(each.dataset_ref)) if each.alias is None else each
+            replace(each, alias=str(each.dataset_ref)) if each.alias is None else each
             for each in inputs
         )
     return inputs
@@ -226,7 +226,7 @@ def _normalise_transform(transform: Transform, path: Path, problems: list[Proble
                 )
             )
             return transform
-        return changed(
+        return replace(
             transform, query=None, queries=(SqlQueryStep(alias=None, query=transform.query),)
         )
     if not transform.queries:

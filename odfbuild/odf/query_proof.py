@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multibase import decode_multibase, encode_multibase
 from odfbuild.odf.multihash import Multihash
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -35,8 +35,7 @@ class Flaw(StrEnum):
     OUTPUT_MISMATCH = "VerificationFailed::OutputMismatch"
 
 
-@dataclass(frozen=True, slots=True)
-class Commitment:
+class Commitment(Value):
     """The hashes that a signature stands for."""
 
     input_hash: Multihash
@@ -74,8 +73,7 @@ class Signable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Value):
     """Who signed (`did:key`), and the signature (64 bytes)."""
 
     signer: str
@@ -113,8 +111,7 @@ class Proof:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetAt:
+class DatasetAt(Value):
     """A dataset that a request read: what the query calls it, its identity, the block."""
 
     alias: str

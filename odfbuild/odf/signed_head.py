@@ -14,7 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.query_proof import Proof, sign
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,8 +28,7 @@ _LIMIT = 4096
 """Bytes; a statement has fewer than 700."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class Statement(Value, kw_only=True):
     """`head` is the newest of `blocks` blocks of the dataset, at `time`."""
 
     dataset_id: DatasetId
@@ -50,8 +49,7 @@ class Statement:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SignedHead:
+class SignedHead(Value):
     """A statement, and the proof that the dataset's key signed it."""
 
     statement: Statement

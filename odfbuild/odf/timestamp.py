@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+
+from odfbuild.values import Value
 
 _RFC3339 = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d{2}:\d{2})"
@@ -17,8 +18,7 @@ _RFC3339 = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Timestamp:
+class Timestamp(Value, order=True):
     """An instant: nanoseconds since 1970-01-01T00:00:00Z, negative before it."""
 
     ns: int

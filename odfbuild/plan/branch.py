@@ -6,11 +6,10 @@ from typing import Any
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import Limit
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(Value, kw_only=True):
     """The block that a dataset goes on from: of the branch, or of the head that it leaves now."""
 
     dataset: str
@@ -29,16 +28,14 @@ class Start:
         return f"block #{self.sequence_number} {self.block.short} of the {owner}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Value, kw_only=True):
     """A dataset whose change is not made in a branch, and why."""
 
     dataset: str
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InBranch:
+class InBranch(Value, kw_only=True):
     """The branch of a plan: where its datasets go on, and what waits for the head.
 
     With a `limit` derivatives are computed over part of their inputs.

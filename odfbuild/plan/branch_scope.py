@@ -12,7 +12,7 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.branch import InBranch, Start, Waiting
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.store.branches import Limit
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _CHANGES = frozenset({Action.CREATE, Action.APPEND, Action.REBUILD})
 _NOT_OF_DEFINITIONS = frozenset(
@@ -26,8 +26,7 @@ _NOT_OF_DEFINITIONS = frozenset(
 """Why datasets are refused that no definition changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Value):
     """Names of the datasets that are planned, and those whose changes wait for the head."""
 
     names: frozenset[str]

@@ -16,11 +16,10 @@ from odfbuild.engine.mode import WINDOWS, Mode
 from odfbuild.odf.chain.step import Closeness
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.event_time import comes_in_time, groups_event_time, keeps_event_time
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Derivative:
+class Derivative(Value):
     """A transformation, and what it reads: names in lower case, by their names in the query."""
 
     transform: TransformSql

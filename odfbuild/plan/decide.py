@@ -26,7 +26,6 @@ from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.engines import first_of, refused_queries
 from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.inputs import PlanInputs
-from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.plan.places import Path, Place, path_of
 from odfbuild.plan.queries.changed import ChangedQueries
@@ -34,7 +33,7 @@ from odfbuild.plan.sources import NOT_PROBED, root_verdict, with_watermark
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
 from odfbuild.project.model import Definition
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 
@@ -224,7 +223,7 @@ class Decider:
         """The plan with the mode of a program that is an engine; others follow from the text."""
         if transform is None or not made.actions or self._as_run(transform) is transform:
             return made
-        return replace(made, mode=BY_CHECKPOINT)
+        return replace(made, planned_mode=BY_CHECKPOINT)
 
     def _derive(
         self,
@@ -265,8 +264,7 @@ class Decider:
         return verdict
 
 
-@dataclass(frozen=True, slots=True)
-class _Inputs:
+class _Inputs(Value):
     """Where the inputs of a transformation, which stands at `path`, are listed."""
 
     place: Place
@@ -303,7 +301,7 @@ def _assemble(
         reasons = difference.reasons + (() if reasons == UP_TO_DATE else reasons)
     if verdict.action is not None:
         actions += (verdict.action,)
-    return fresh(
+    return DatasetPlan(
         name=str(snapshot.name),
         kind=snapshot.kind,
         id=state.dataset_id if state else None,
@@ -315,7 +313,7 @@ def _assemble(
         records_under_old_query=difference.records_under_old_query,
         records_to_correct=difference.records_to_correct,
         eras=difference.eras,
-        snapshot=snapshot,
+        definition=definition,
         inputs=inputs,
         location=location,
         refusal=refusal,

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from odfbuild.odf.multihash import Multihash
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class DriftKind(StrEnum):
@@ -65,8 +65,7 @@ KIND_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainDrift:
+class ChainDrift(Value, kw_only=True):
     """One way in which a dataset drifted.
 
     `message` is a sentence, `help` the edit or command that fixes it. `block` and

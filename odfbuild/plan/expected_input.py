@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfbuild.plan.model import Reason
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Value):
     """A number of records from `least` to `most`; nobody can tell the most where it is `None`."""
 
     least: int = 0
@@ -27,8 +26,7 @@ class Amount:
         return Amount(self.least + other.least, most)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Value):
     """New records are those new ones of `source` whose `column` has one of `values`.
 
     Of the source there are at most `records` new ones.
@@ -40,8 +38,7 @@ class Share:
     records: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedInput:
+class ExpectedInput(Value):
     """A dataset that will run (`certain`) or that will run if a source has news.
 
     `records` is how many new records are to be expected, `None` when that cannot be told; unless

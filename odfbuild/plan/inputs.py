@@ -17,7 +17,7 @@ from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.policy import Policy
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class States(Mapping[str, Projection]):
@@ -79,8 +79,7 @@ class ChainIdentities(Mapping[str, DatasetId]):
         return self._aliases.get(ref, ref)
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
+class Others(Value):
     """Datasets of others: references of those that are `declared`, by name here.
 
     `pulled_from` gives the reference of a chain without a definition; `None`: nobody pulled it.
@@ -90,8 +89,7 @@ class Others:
     pulled_from: Callable[[str], str | None] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
-class ByPolicy:
+class ByPolicy(Value):
     """What `onQueryChange` in odfbuild.yaml brings about, by names of datasets in lower case.
 
     `corrected` and `rebuilt` say which setting asks for that, `kept` why one does not apply. A
@@ -110,8 +108,7 @@ class ByPolicy:
 NOTHING_BY_POLICY = ByPolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInputs:
+class PlanInputs(Value):
     """What decisions are made from.
 
     Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults` and

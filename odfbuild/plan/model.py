@@ -8,19 +8,21 @@ from __future__ import annotations
 from enum import Enum
 
 from odfbuild.displayed import TEXT, Displayed
+from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.lineage import Influence
 from odfbuild.engine.mode import BY_CHECKPOINT, Choice
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
+from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.tables import CERTAIN, TablePlan
 from odfbuild.plan.windows import WindowRecords
-from odfbuild.values import dataclass
+from odfbuild.project.model import Definition
+from odfbuild.values import Value
 
 
 class Action(Enum):
@@ -91,8 +93,7 @@ class ReasonCode(Enum):
     PROMOTION_REFUSED = "promotion_refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Value, kw_only=True):
     """A reason with its evidence: the input concerned, blocks and offsets, and what caused it."""
 
     code: ReasonCode
@@ -105,8 +106,7 @@ class Reason:
     children: tuple[Reason, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class Pending(Value, kw_only=True):
     """How much is waiting. `None`: cannot be known before the run.
 
     `records` are new ones. `exact` is false where they are what a source holds, and a merge may
@@ -124,8 +124,7 @@ class Pending:
     compared: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventChange:
+class EventChange(Value, kw_only=True):
     """An event that will be appended, and the committed one of the same kind, if any.
 
     Inputs without a chain yet stand in `after` by alias; apply resolves them when they exist.
@@ -137,8 +136,7 @@ class EventChange:
     location: Location | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnCause:
+class ColumnCause(Value, kw_only=True):
     """Why a `column` of a dataset (`None`: its records) is affected: by what of which input."""
 
     column: str | None
@@ -147,8 +145,7 @@ class ColumnCause:
     input_column: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnEffect:
+class ColumnEffect(Value, kw_only=True):
     """What a change, in the dataset itself or upstream, does to the columns of new records.
 
     `added` columns join the schema, `changed` ones are computed or read in another way; `records`
@@ -163,8 +160,7 @@ class ColumnEffect:
     causes: tuple[ColumnCause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promoted:
+class Promoted(Value, kw_only=True):
     """What a promotion does with a dataset whose newest block in the branch is `branch`.
 
     The head moves to it, by so many `blocks` and `records`. When it `replays`, the branch first
@@ -178,17 +174,16 @@ class Promoted:
     onto: Multihash | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetPlan:
+class DatasetPlan(Value, kw_only=True):
     """What will happen to one dataset. `expected_head` is the head the plan was made against.
 
     `actions` stand in the order in which apply does them. When a changed query is appended, `eras`
     say which query made the records that stay (`records_under_old_query`); one that is kept as a
     changelog rather corrects what there is (`records_to_correct` at most). A refused dataset has a
     `refusal`, no `changes`, and is not touched. `renamed_from` is the name under which the chain
-    lies now, where it is not `name`. `mode` is how a transformation that runs is expected to be
-    carried out. Its checks refer to the datasets `checked_against`, for which it waits.
-    `promoted` is there in the plan of a promotion.
+    lies now, where it is not `name`. `planned_mode` is how a transformation that runs is carried
+    out, where that does not follow from its `definition`. Its checks refer to the datasets
+    `checked_against`, for which it waits. `promoted` is there in the plan of a promotion.
     """
 
     name: str
@@ -203,8 +198,8 @@ class DatasetPlan:
     records_to_correct: int | None = None
     eras: tuple[QueryEra, ...] = ()
     columns: ColumnEffect | None = None
-    mode: Choice | None = None
-    snapshot: DatasetSnapshot | None = None
+    planned_mode: Choice | None = None
+    definition: Definition | None = None
     inputs: tuple[str, ...] = ()
     checked_against: tuple[str, ...] = ()
     location: Location | None = None
@@ -213,13 +208,30 @@ class DatasetPlan:
     promoted: Promoted | None = None
 
     @property
+    def snapshot(self) -> DatasetSnapshot | None:
+        """What the definition says."""
+        return None if self.definition is None else self.definition.snapshot
+
+    @property
+    def mode(self) -> Choice | None:
+        """How the transformation is expected to be carried out; `None` when there is none to do.
+
+        Found when somebody looks: of ten thousand datasets few are shown.
+        """
+        # What has no inputs has no transformation, so that its definition need not be looked at.
+        if self.planned_mode is not None or not self.inputs or Action.RUN not in self.actions:
+            return self.planned_mode
+        events = self.snapshot.metadata if self.snapshot else ()
+        found = next((each for each in events if isinstance(each, SetTransform)), None)
+        return None if found is None else expected_mode(found.transform)
+
+    @property
     def query_waits(self) -> bool:
         """Whether nothing happens, and its records follow an earlier query than the present one."""
         return not self.actions and any(r.code is ReasonCode.QUERY_WAITS for r in self.reasons)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinnedDataset:
+class PinnedDataset(Value, kw_only=True):
     """A dataset of others at the block that the project goes by; only `pull` moves it.
 
     `reference` says where it comes from. Without a `head` nobody pulled it yet.
@@ -234,8 +246,7 @@ class PinnedDataset:
     watermark: Timestamp | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class News(Value, kw_only=True):
     """What a pull of a dataset of others would bring, when a repository was asked.
 
     `head` is the one there; `error` is why there is no answer, or why a pull would be refused.
@@ -248,16 +259,14 @@ class News:
     error: OdfbuildError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class Publication(Value, kw_only=True):
     """A dataset that apply pushes to a repository after its commits."""
 
     dataset: str
     repository: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Displayed):
+class Plan(Value, Displayed, kw_only=True):
     """What apply will do: datasets in an order in which inputs come first.
 
     `complete` is false when only some datasets were selected. `env` names the environment whose

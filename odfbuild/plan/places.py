@@ -12,7 +12,7 @@ from typing import Protocol
 from odfbuild.errors import InDefinition, Location, Path
 from odfbuild.odf.model import AddPushSource, DatasetSnapshot, MetadataEvent
 from odfbuild.project.model import Definition
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 __all__ = ["FileOnly", "Path", "Place", "path_of", "placed"]
 
@@ -32,8 +32,7 @@ class Place(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FileOnly:
+class FileOnly(Value):
     """Names the file of a definition and nothing more."""
 
     definition: Definition

@@ -34,12 +34,11 @@ from odfbuild.plan.model import (
     ReasonCode,
 )
 from odfbuild.project.settings.policy import OnQueryChange
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import count, named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Value, kw_only=True):
     """What a dataset consumed of an input, in the branch.
 
     `name` is `None` when the input is gone. `in_branch` and `in_main` tell whether the consumed
@@ -57,8 +56,7 @@ class Read:
     main_records: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branched:
+class Branched(Value, kw_only=True):
     """A dataset of a branch.
 
     `branch` is its state there and `main` that on the head (`None`: it has none). `base` is the

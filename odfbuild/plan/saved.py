@@ -40,13 +40,12 @@ from odfbuild.plan.model import (
 from odfbuild.plan.refusal import place_from_data, refusal_from_data
 from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.windows import WindowRecords
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _NEW_PLAN = "make it again with `odfbuild plan -o FILE`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedPlan:
+class SavedPlan(Value, kw_only=True):
     """A plan with what its file says about it. `git` is `{"commit": …, "dirty": …}` if known."""
 
     plan: Plan
@@ -187,7 +186,7 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
         inputs=tuple(data["inputs"]),
         checked_against=tuple(data.get("checked_against", ())),
-        mode=_mode(data.get("mode")),
+        planned_mode=_mode(data.get("mode")),
         columns=_columns(data["affected_columns"]),
         location=place,
         refusal=refusal_from_data(data["name"], data["refusal"]),

@@ -26,12 +26,11 @@ from odfbuild.plan.bounds import (
 from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Value):
     """An input as its reader sees it: dataset, name in queries, committed state, planned work."""
 
     name: str
@@ -71,8 +70,7 @@ def derivative_verdict(
     return _decide(name, transform, projection, inputs, advances, corrected=corrected)
 
 
-@dataclass(frozen=True, slots=True)
-class _Advance:
+class _Advance(Value):
     """What an input has committed and its reader not consumed, with the evidence.
 
     A later watermark counts also without records: it may close windows of the reader.
@@ -194,8 +192,7 @@ def _brings_records(inputs: Sequence[Input]) -> bool:
     return any(each.outlook.amount.least for each in inputs if each.outlook)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
+class _Cost(Value):
     """What a run reads, and how many records it gives at most (`None`: nobody can tell)."""
 
     pending: Pending

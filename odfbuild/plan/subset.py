@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.model import Action, DatasetPlan, Plan
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subset:
+class Subset(Value, kw_only=True):
     """A part of a plan: `added` are datasets that others need, `left` stay behind, by name."""
 
     plan: Plan
@@ -58,8 +57,7 @@ def _is_active(dataset: DatasetPlan) -> bool:
     return bool(set(dataset.actions) - {Action.FORGET})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedHead:
+class MovedHead(Value, kw_only=True):
     """A dataset whose head is not the one that the plan was made against; `None`: no chain."""
 
     name: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.refusal import refusal_from_data, refusal_to_data
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class TableStep(StrEnum):
@@ -30,8 +30,7 @@ CERTAIN = frozenset({TableStep.CREATE, TableStep.UPDATE, TableStep.REWRITE})
 """Steps that certainly change something."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TablePlan:
+class TablePlan(Value, kw_only=True):
     """What apply does with one table, and why.
 
     `location` is as odfbuild.yaml says it. `partitions` is how many a run writes where that is

@@ -5,11 +5,10 @@ from __future__ import annotations
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Value, kw_only=True):
     """What to do (`RUN`, `POLL` or nothing), why, how much, and what readers have to expect.
 
     With a `refusal` the dataset must not be touched.

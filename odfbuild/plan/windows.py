@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowRecords:
+class WindowRecords(Value, kw_only=True):
     """Records of the inputs of a dataset that closes windows; `None`: they cannot be read here.
 
     `late` are to be read, but came after a window of theirs was closed. All others were read before

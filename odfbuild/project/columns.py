@@ -23,7 +23,7 @@ from odfbuild.odf.model import (
     SetDataSchema,
     SetPollingSource,
 )
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.schema import arrow
@@ -70,8 +70,7 @@ def are_simple(columns: tuple[str, ...]) -> bool:
     return len({found[1].lower() for found in simple if found}) == len(columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Value):
     """What becomes of declared columns: read from cells of CSV, kept as they are read."""
 
     in_csv: bool

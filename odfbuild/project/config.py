@@ -37,8 +37,7 @@ from odfbuild.project.settings.content import Content, Environment, ProjectFile
 from odfbuild.project.settings.serving import Serving
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
-from odfbuild.project.yaml.plain import read_documents
-from odfbuild.project.yaml.source import locate, locate_in_scalar
+from odfbuild.project.yaml.source import locate, locate_in_scalar, read_documents
 from odfbuild.store.files import top_of
 
 FILE = "odfbuild.yaml"

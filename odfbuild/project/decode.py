@@ -37,8 +37,7 @@ from odfbuild.odf.yaml_form import (
 )
 from odfbuild.project.old_form import is_early_block
 from odfbuild.project.problems import is_about_value, located, old_form_problem
-from odfbuild.project.yaml.plain import read_documents
-from odfbuild.project.yaml.source import locate, locate_value
+from odfbuild.project.yaml.source import locate, locate_value, read_documents
 
 if TYPE_CHECKING:
     pass

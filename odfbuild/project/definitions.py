@@ -19,32 +19,17 @@ from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.times import time_problems
-from odfbuild.project.yaml.plain import read_documents
-from odfbuild.values import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A definition, and the document that says it as plain values."""
-
-    definition: Definition
-    data: Any
-
+from odfbuild.project.yaml.source import read_documents
+from odfbuild.values import Value
 
 _OF_TEMPLATES = re.compile(r"(?<!\$)\{\{|\{%")
 """What only templates have; `${{ … }}` is filled in when data is fetched."""
 
 
-def snapshot_of(data: Any) -> DatasetSnapshot:
-    """The definition in a document that is known to be right."""
-    return normalise_snapshot(from_manifest("DatasetSnapshot", data))
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Value):
     """The definitions of a file that are right, and those that are wrong."""
 
-    right: tuple[Decoded, ...]
+    right: tuple[Definition, ...]
     wrong: tuple[WrongDefinition, ...] = ()
 
 
@@ -52,7 +37,7 @@ def read_file(config: Config, path: str) -> Read:
     """The definitions of one file; whatever is wrong with one of them, the others are given."""
     inside = f"{config.root}/"
     file = path[len(inside) :] if path.startswith(inside) else os.path.relpath(path, inside)
-    right: list[Decoded] = []
+    right: list[Definition] = []
     wrong: list[WrongDefinition] = []
     try:
         sources = read_sources(config, file)
@@ -70,7 +55,7 @@ def definitions_in(source: Source) -> list[Definition]:
     read = _decode(source)
     if read.wrong:
         raise Errors(error for each in read.wrong for error in each.errors)
-    return [each.definition for each in read.right]
+    return list(read.right)
 
 
 def _decode(source: Source) -> Read:
@@ -79,7 +64,7 @@ def _decode(source: Source) -> Read:
     except ProjectError as error:
         told = _noted(source.translated(error), source)
         return Read((), (_wrong(source, _name_in(source.text), [told]),))
-    right: list[Decoded] = []
+    right: list[Definition] = []
     wrong: list[WrongDefinition] = []
     for index, data in enumerate(documents):
         if data is None:
@@ -92,10 +77,9 @@ def _decode(source: Source) -> Read:
                 errors[0] = _noted(errors[0], source)
             wrong.append(_wrong(source, _name_of(data), errors))
             continue
-        definition = Definition(
-            snapshot=snapshot, file=source.file, document=index, instance=source.instance
+        right.append(
+            Definition(content=snapshot, file=source.file, document=index, instance=source.instance)
         )
-        right.append(Decoded(definition, data))
     return Read(tuple(right), tuple(wrong))
 
 
@@ -132,8 +116,7 @@ def _noted(error: OdfbuildError, source: Source) -> OdfbuildError:
     return error
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
+class _Document(Value):
     """A YAML document of a file or of an instance of a template."""
 
     source: Source

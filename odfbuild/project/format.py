@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from odfbuild.project.key_order import put_in_order
 from odfbuild.project.rewrite import text_diff
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.project.yaml.tree import (
     Document,
     Entry,

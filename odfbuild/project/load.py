@@ -54,8 +54,7 @@ def _read(config: Config) -> Project:
         read = read_file(config, file)
         wrong += read.wrong
         # A file with mistakes is read again each time.
-        right = tuple([each.definition for each in read.right])
-        found[file] = right if read.wrong else cache.put(file, read.right)
+        found[file] = read.right if read.wrong else cache.put(file, read.right)
     cache.save()
     definitions: Iterator[Definition]
     definitions = chain.from_iterable(each or () for each in found.values())

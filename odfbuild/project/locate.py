@@ -8,11 +8,10 @@ from dataclasses import replace
 from odfbuild.errors import Location
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.source import Source, read_sources
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionPlace:
+class DefinitionPlace(Value):
     """The places of one definition; every question reads its file again."""
 
     project: Project

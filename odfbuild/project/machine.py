@@ -20,7 +20,7 @@ from odfbuild.engine.translate.named import Configured
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.serving import Serving
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 VARIABLE = "ODFBUILD_CONFIG"
 """Names another file than the one in the user's folder of configuration."""
@@ -36,8 +36,7 @@ _OF_PROGRAMS = ("container", "pipes")
 """Keys of `ingest` that are the machine's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Value):
     """The settings of a machine."""
 
     engine: EngineSettings = setting(EngineSettings())
@@ -51,8 +50,7 @@ class Machine:
     serve: Serving = setting(Serving(), "Who may use `odfbuild serve`, and how much")
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFile:
+class MachineFile(Value):
     """All of the file."""
 
     kind: Literal["Machine"] = setting()

@@ -10,7 +10,7 @@ from odfbuild.project.definitions import definitions_in
 from odfbuild.project.old_form import Change, modernise
 from odfbuild.project.rewrite import text_diff
 from odfbuild.project.source import Source
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.project.yaml.tree import UnsupportedYaml, parse, plain, render, tree_of
 
 

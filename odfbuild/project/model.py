@@ -6,8 +6,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
 
 from odfbuild.engine.settings import FileAccess
 from odfbuild.errors import Errors, Location, OdfbuildError, as_one, in_order
@@ -18,17 +21,16 @@ from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
 from odfbuild.project.settings.serving import Serving
 from odfbuild.store.branches import branch_cache
-from odfbuild.store.disposable import cache_folder
+from odfbuild.store.disposable import cache_folder, unpacked
 from odfbuild.store.files import top_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.store.dataset import Elsewhere
     from odfbuild.store.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Content):
+class Config(Content, kw_only=True):
     """`odfbuild.yaml`, for one environment and with variables as they were `given`.
 
     Folders are absolute, `storage` is an address, `moved` gives new names of datasets by old
@@ -151,30 +153,50 @@ def has_windows(transform: TransformSql) -> bool:
     return any(_WINDOW.search(each) for each in queries if _names_window(each.lower()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class Definition(Value, kw_only=True, dict=True, eq=False):
     """A dataset as the project defines it, in normal form: `queries`, inputs with aliases.
 
-    `file` is relative to the project's root, `document` the index of the YAML document in it,
-    `instance` the values that made it when it comes from a template (`origin=EWR`).
+    `content` is what it says, or the bytes of that, which are read when somebody looks. `file` is
+    relative to the project's root, `document` the index of the YAML document in it, `instance` the
+    values that made it when it comes from a template (`origin=EWR`). `key` stands for all of it:
+    equal keys, equal definitions; `None`: not known.
     """
 
-    snapshot: DatasetSnapshot
+    content: DatasetSnapshot | Raw
     file: str
     document: int = 0
     instance: str | None = None
+    key: bytes | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Definition) and self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash((self.file, self.document, self.instance))
 
     @property
+    def _compared(self) -> tuple[Any, ...]:
+        return self.snapshot, self.file, self.document, self.instance
+
+    @cached_property
+    def snapshot(self) -> DatasetSnapshot:
+        """What it says."""
+        if isinstance(self.content, DatasetSnapshot):
+            return self.content
+        snapshot: DatasetSnapshot = unpacked(DatasetSnapshot, self.content)
+        return snapshot
+
+    @cached_property
     def name(self) -> str:
         """The alias."""
         return str(self.snapshot.name)
 
-    @property
+    @cached_property
     def folded(self) -> str:
         """The alias in lower case: case does not count where datasets are told apart."""
         return self.name.lower()
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """What its transformation reads: aliases and DIDs, as text."""
         for event in reversed(self.snapshot.metadata):
@@ -182,13 +204,13 @@ class Definition:
                 return tuple(str(each.dataset_ref) for each in event.inputs)
         return ()
 
-    @property
+    @cached_property
     def engines(self) -> tuple[str, ...]:
         """Engines of its queries, in lower case, each once."""
         found = (transform.engine.lower() for _, transform in queries_of(self.snapshot))
         return tuple(dict.fromkeys(found))
 
-    @property
+    @cached_property
     def windowed(self) -> bool:
         """Whether its queries may have windows of event time, by their words."""
         return any(has_windows(each) for _, each in queries_of(self.snapshot))
@@ -198,14 +220,8 @@ class Definition:
         """Its file."""
         return Location(self.file, instance=self.instance)
 
-    @property
-    def key(self) -> bytes | None:
-        """Stands for all of the definition: equal keys, equal definitions. `None`: not known."""
-        return None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrongDefinition:
+class WrongDefinition(Value, kw_only=True):
     """A definition that cannot be used, or a file that cannot be read, and all that is wrong.
 
     `name` is that of its dataset as far as it can be told; `None`: no more than the file is known.
@@ -229,8 +245,7 @@ class WrongDefinition:
         return as_one(self.errors, self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Value, kw_only=True):
     """Configuration and all definitions, in order of file and document; `wrong` are the others."""
 
     config: Config

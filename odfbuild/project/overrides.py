@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
+class Overrides(Value, kw_only=True):
     """The environment, the branch, files of variables, and variables as text by name.
 
     `process` are those of the process environment, without their prefix.

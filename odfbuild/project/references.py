@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from odfbuild.errors import ProjectError
-from odfbuild.odf.changed import changed
 from odfbuild.odf.identity import DatasetAlias, is_alias, is_name
 from odfbuild.odf.model import MetadataEvent, SetTransform
 from odfbuild.odf.references import (
@@ -105,9 +106,9 @@ def with_names_here(definitions: Iterable[Definition], content: Content) -> Iter
             yield each
         else:
             events = tuple(_named_here(event, names) for event in each.snapshot.metadata)
-            snapshot = changed(each.snapshot, metadata=events)
+            snapshot = replace(each.snapshot, metadata=events)
             yield Definition(
-                snapshot=snapshot, file=each.file, document=each.document, instance=each.instance
+                content=snapshot, file=each.file, document=each.document, instance=each.instance
             )
 
 
@@ -115,11 +116,11 @@ def _named_here(event: MetadataEvent, names: Mapping[str, str]) -> MetadataEvent
     if not isinstance(event, SetTransform):
         return event
     inputs = [
-        changed(each, dataset_ref=DatasetAlias.parse(name)) if name is not None else each
+        replace(each, dataset_ref=DatasetAlias.parse(name)) if name is not None else each
         for each in event.inputs
         for name in [names.get(str(each.dataset_ref).lower())]
     ]
-    return changed(event, inputs=tuple(inputs))
+    return replace(event, inputs=tuple(inputs))
 
 
 def wrong_sharing(content: Content, text: str, file: str) -> Iterator[ProjectError]:

@@ -11,14 +11,13 @@ from odfbuild.project import limits
 from odfbuild.project.model import Config
 from odfbuild.project.yaml import source as yaml_source
 from odfbuild.store.files import TooLarge, read_bounded
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 TEMPLATE_SUFFIX = ".yaml.j2"
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Value):
     """YAML text of a file, or of one instance of a template.
 
     `lines` gives the template's line for each line of `text` (empty: the text is the file),

@@ -21,8 +21,7 @@ from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.project.bounded import bounded, too_much
 from odfbuild.project.dbt import INSTEAD_OF_DBT
 from odfbuild.project.limits import FILE_BYTES, INSTANCES, RENDERED_BYTES
-from odfbuild.project.yaml.plain import read_documents
-from odfbuild.project.yaml.source import locate
+from odfbuild.project.yaml.source import locate, read_documents
 from odfbuild.wording import did_you_mean
 
 # Each blank line matches in one way only: else so many of them take time that doubles with each.

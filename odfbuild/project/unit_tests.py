@@ -19,14 +19,13 @@ from odfbuild.project.misfits import misfits
 from odfbuild.project.model import Config
 from odfbuild.project.settings.by_name import Name
 from odfbuild.project.source import Source, read_sources
-from odfbuild.project.yaml.plain import read_documents
-from odfbuild.values import dataclass
+from odfbuild.project.yaml.source import read_documents
+from odfbuild.values import Value
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Value):
     """Records of an input or a result."""
 
     rows: tuple[Row, ...] | None = setting(None, "Records by name of column")
@@ -43,7 +42,6 @@ class Records:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Given(Records):
     """Records that an input gains in a step, and its watermark after them."""
 
@@ -57,16 +55,14 @@ _GIVEN = "New records by input: its alias in the query, or the name of the datas
 _EXPECT = "Records that the step adds; only the columns that are named here are compared"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Value):
     """One run of the query: what the inputs gained since the step before, and what it adds."""
 
     given: Inputs = setting({}, _GIVEN)
     expect: Records | None = setting(None, _EXPECT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared(Step):
+class Declared(Step, kw_only=True):
     """A test of one step, or of several after each other."""
 
     name: Name = setting(about="What the test shows, as a sentence")
@@ -74,16 +70,14 @@ class Declared(Step):
     steps: tuple[Step, ...] = setting((), "Several runs after each other, in place of one")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Value):
     """The tests of one dataset."""
 
     dataset: Name = setting()
     tests: tuple[Declared, ...] = setting()
 
 
-@dataclass(frozen=True, slots=True)
-class UnitTestsFile:
+class UnitTestsFile(Value):
     """A document of a file of tests."""
 
     kind: Literal["UnitTests"] = setting()
@@ -91,8 +85,7 @@ class UnitTestsFile:
     content: Content = setting()
 
 
-@dataclass(frozen=True, slots=True)
-class UnitTest:
+class UnitTest(Value):
     """A test, and where it is declared: `path` leads to it in a document of `source`."""
 
     dataset: str

@@ -13,7 +13,7 @@ from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.project.overrides import Overrides
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.wording import did_you_mean
 
 FOLDER = "vars"

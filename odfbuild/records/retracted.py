@@ -16,7 +16,7 @@ import pyarrow as pa
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.records.live import only_appends
 from odfbuild.records.operations import has_operations
-from odfbuild.store.disposable import map_disposable, write_disposable
+from odfbuild.store.disposable import read_disposable, write_disposable
 
 if TYPE_CHECKING:
     from odfbuild.records.stored import Stored
@@ -45,16 +45,15 @@ def retracted(stored: Stored) -> Retracted:
     assert head is not None
     file = folder and folder / "retracted.bin"
     stamp = _STAMP + head.binary + repr(stored.vocab).encode() + b"\n"
-    kept = map_disposable(file, stamp) if file else None
+    kept = read_disposable(file, stamp, tuple[int, memoryview]) if file else None
     if kept is not None:
-        offsets = pa.Array.from_buffers(
-            pa.int64(), len(kept.rest) // 8, [None, pa.py_buffer(kept.rest)]
-        )
-        return Retracted(offsets, kept.plain)
+        retractions, data = kept
+        offsets = pa.Array.from_buffers(pa.int64(), len(data) // 8, [None, pa.py_buffer(data)])
+        return Retracted(offsets, retractions)
     appends = only_appends(stored.committed, stored.state)
     found = _NOTHING if appends else _found(stored)
     if file:
-        write_disposable(file, stamp, found.retractions, [_bytes(found.offsets)])
+        write_disposable(file, stamp, (found.retractions, _bytes(found.offsets)))
     return found
 
 

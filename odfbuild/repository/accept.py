@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from odfbuild.errors import ChainError, RepositoryError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.rules import check, check_hash
 from odfbuild.odf.chain.state import ChainState, advance
-from odfbuild.odf.changed import changed
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import AddData, DatasetKind, ExecuteTransform, MetadataBlock, Seed
 from odfbuild.odf.multihash import Multihash
@@ -114,7 +115,7 @@ def rules_at(store: DatasetStore, state: Projection) -> ChainState:
             if not isinstance(block.event, wanted):
                 break  # a chain that nobody here would write: all of it is read
             last = advance(known, hash, block)
-            return changed(known, data=last.data, added=last.added, executed=last.executed)
+            return replace(known, data=last.data, added=last.added, executed=last.executed)
     full = store.rule_state(state.head)
     if full is None:
         raise AssertionError("a chain with a head has a state")

@@ -31,7 +31,7 @@ def read_config(folder: str) -> DatasetConfig:
     except (OSError, UnicodeDecodeError):
         return DatasetConfig()
     from odfbuild.errors import OdfbuildError
-    from odfbuild.project.yaml.plain import read_documents
+    from odfbuild.project.yaml.source import read_documents
 
     try:
         documents: list[Any] = read_documents(text, "info/config")

@@ -13,11 +13,10 @@ from enum import StrEnum
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import SignedHead, Statement
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Value):
     """A history: the numbers of its newest blocks, the seed being 1, and what knows the older.
 
     The head is the last of `numbers`.
@@ -56,16 +55,14 @@ class Doubt(StrEnum):
     """Another head of that age, or a younger one, was seen or signed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Value):
     """A head that is refused; `seen` contradicts it: a statement, or the head pinned here."""
 
     doubt: Doubt
     seen: Statement | Multihash | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vouched:
+class Vouched(Value):
     """A head that is accepted: the newest statement about its history, if there is one.
 
     `since` counts the blocks after that statement's head, which nobody has signed.

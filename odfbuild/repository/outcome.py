@@ -9,7 +9,7 @@ from typing import Protocol
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.head_rules import Vouched
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class TransferStatus(StrEnum):
@@ -22,8 +22,7 @@ class TransferStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class Transfer(Value, kw_only=True):
     """What a pull or push did with the dataset `name`, or would do.
 
     `address` is where it was pulled from or pushed to, `before` and `after` are the heads of the

@@ -15,11 +15,10 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import project
 from odfbuild.store.workspace import Workspace
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class PointInTime:
+class PointInTime(Value):
     """A system time, or the one at which `block` of `dataset` was committed; that one counts then.
 
     Several blocks may have one time: of `dataset` nothing after `block` is seen.

@@ -18,7 +18,7 @@ from odfbuild.errors import BranchError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.files import make_folder, read_inside, write_file
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -69,8 +69,7 @@ def _proposal(text: str) -> str:
     return made if is_branch_name(made) else "pr-12"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Value, kw_only=True):
     """Which part of its inputs a branch was computed over, as `--sample` or `--since` said."""
 
     sample: str | None = None
@@ -119,8 +118,7 @@ class Limit:
         return cls(**{name: str(value) for name, value in data.items()})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchRef:
+class BranchRef(Value, kw_only=True):
     """A dataset in a branch: its newest block there, and the block of the head that it left.
 
     `base` is `None` for a dataset that exists in the branch only. With a `limit` its records are
@@ -133,8 +131,7 @@ class BranchRef:
     limit: Limit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchInfo:
+class BranchInfo(Value, kw_only=True):
     """What `info/branches/<branch>` says; `git` is the branch of Git that it was begun on."""
 
     base: Multihash | None

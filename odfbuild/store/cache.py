@@ -5,21 +5,32 @@ A projection is cached under the head that it belongs to, so it is right or not 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Raw
+
 from odfbuild.errors import IntegrityError
-from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.projection import Projection, QueryEra
+from odfbuild.odf.identity import DatasetAlias, DatasetId
+from odfbuild.odf.model.record import Record
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.python_gc import paused_collector
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.disposable import Buffer, map_disposable, write_disposable
-from odfbuild.store.kept_objects import LAYOUT, KeptProjection, dump_projection
+from odfbuild.store.disposable import packed, read_disposable, unpacked, write_disposable
+from odfbuild.values import Value
 
-_STAMP = b"odfbuild projections 2\n" + LAYOUT
+_PARTS = (Projection, QueryEra, Multihash, Timestamp, DatasetId, DatasetAlias)
+_CLASSES: list[type[Value]] = [*_PARTS, *Record.__subclasses__()]
+_LAYOUT = [(each.__name__, each.__struct_fields__) for each in _CLASSES]
+_STAMP = b"odfbuild projections 3\n" + hashlib.sha256(repr(sorted(_LAYOUT)).encode()).digest()
+"""Changes whenever projections would be understood differently: other releases keep them."""
 
-
-_Entry = tuple[bytes, bytes, Buffer | Projection]
+_Entry = tuple[bytes, bytes, Raw | None]
+"""Head, public key of the dataset, and the projection as it is kept; `None`: not yet."""
 
 
 class ProjectionCache:
@@ -34,9 +45,8 @@ class ProjectionCache:
         self.file = self.folder / "projections.bin"
         self._shared_file = None if own is None else folder / "projections.bin"
         self._shared: dict[str, _Entry] = {}
-        # By alias: head, public key of the dataset, projection.
         self._entries: dict[str, _Entry] = {}
-        self._live: dict[str, KeptProjection] = {}
+        self._live: dict[str, Projection] = {}
         self._changed = False
         self._loaded = False
 
@@ -58,7 +68,7 @@ class ProjectionCache:
     def get(self, alias: str, head: bytes) -> Projection | None:
         """The projection at that head."""
         entry = self._entries.get(alias)
-        return self._projection(alias, entry[2]) if entry and entry[0] == head else None
+        return self._projection(alias, entry) if entry and entry[0] == head else None
 
     def identities(self) -> dict[str, bytes]:
         """Public keys of all datasets that are known, by alias, sorted."""
@@ -67,12 +77,12 @@ class ProjectionCache:
     def latest(self, alias: str) -> Projection | None:
         """The projection of `alias` at whatever head it was last seen."""
         entry = self._entries.get(alias)
-        return self._projection(alias, entry[2]) if entry else None
+        return self._projection(alias, entry) if entry else None
 
     def put(self, alias: str, head: bytes, projection: Projection) -> None:
         """Remember a projection; `save` makes it last."""
-        self._entries[alias] = (head, projection.dataset_id.key, projection)
-        self._live.pop(alias, None)
+        self._entries[alias] = (head, projection.dataset_id.key, None)
+        self._live[alias] = projection
         self._changed = True
 
     def keep_only(self, aliases: Mapping[str, object]) -> None:
@@ -87,38 +97,24 @@ class ProjectionCache:
         """Write the file if anything changed. A folder that cannot be written keeps no cache."""
         if not self._changed:
             return
-        with paused_collector():
-            places: dict[str, tuple[bytes, bytes, int, int]] = {}
-            parts: list[Buffer] = []
-            end = 0
-            for alias, entry in self._entries.items():
-                head, key, kept = entry
-                known = self._shared.get(alias)
-                if known is not None and known[0] == head:
-                    continue
-                parts.append(dump_projection(kept) if isinstance(kept, Projection) else kept)
-                start, end = end, end + len(parts[-1])
-                places[alias] = (head, key, start, end)
-            if write_disposable(self.file, _STAMP, places, parts):
-                self._changed = False
+        own = {}
+        for alias, (head, key, kept) in self._entries.items():
+            shared = self._shared.get(alias)
+            if shared is None or shared[0] != head:
+                # Times before 1677 and after 2554 do not fit: such a chain is read again.
+                with suppress(OverflowError):
+                    own[alias] = (head, key, kept or Raw(packed(self._live[alias])))
+        if write_disposable(self.file, _STAMP, own):
+            self._changed = False
 
-    def _projection(self, alias: str, kept: Buffer | Projection) -> Projection:
-        if isinstance(kept, Projection):
-            return kept
-        live = self._live.get(alias)
-        if live is None:
-            live = self._live[alias] = KeptProjection.of(kept)
-        return live
+    def _projection(self, alias: str, entry: _Entry) -> Projection:
+        if alias not in self._live:
+            self._live[alias] = unpacked(Projection, entry[2])
+        return self._live[alias]
 
 
 def _read(file: Path) -> dict[str, _Entry]:
-    found = map_disposable(file, _STAMP)
-    if found is None:
-        return {}
-    return {
-        alias: (head, key, found.rest[start:end])
-        for alias, (head, key, start, end) in found.plain.items()
-    }
+    return read_disposable(file, _STAMP, dict[str, tuple[bytes, bytes, Raw]]) or {}
 
 
 def project(store: DatasetStore, head: Multihash, before: Projection | None) -> Projection:

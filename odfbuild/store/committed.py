@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies, merged_copies
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import DataSlice
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedSlice:
+class CommittedSlice(Value):
     """A slice of the dataset in `store`, and what its block says about it."""
 
     store: DatasetStore
@@ -33,8 +32,7 @@ class CommittedSlice:
         return self.data.offset_interval.end - self.data.offset_interval.start + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Value):
     """What the dataset in `store` has committed up to `head` (`None`: nothing yet).
 
     `side_cars` is the folder for side-cars of the dataset (see `side_cars`), `None` for none.

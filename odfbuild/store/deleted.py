@@ -17,14 +17,13 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock, make_folder, sync_folder, write_file
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _FOLDER = ".bin"
 _TIME = "%Y%m%dT%H%M%S%fZ"
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Value):
     """A dataset in the bin; `identity` is the name of its private key."""
 
     folder: Path

@@ -1,29 +1,29 @@
 """The disposable folder `.odfbuild/`, and files in it that may be lost, damaged or outdated.
 
-Such a file begins with a stamp, which says what it was made from, and a seal (`machine_key`). One
-that is not there, not whole, of another stamp, moved or not written by this user on this machine is
-no file: deleting it changes nothing but time. Then come plain values, which are read at once, and
-bytes of which a part is looked at when it is needed. `marshal` reads them faster than anything
-else, and is safe because nothing is read that is not sealed.
+Such a file is a stamp, which says what it was made from, a seal (`machine_key`), and a value in
+msgpack. One that is not there, not whole, of another stamp, moved or not written by this user on
+this machine is no file: deleting it changes nothing but time. Nothing is decoded that is not
+sealed. Parts of a value that are seldom looked at are `Raw`: bytes of the file until then.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
-import marshal
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
+
+import msgspec
 
 import odfbuild
+from odfbuild.fallbacks import fell_back
 from odfbuild.store.files import regular, stage
 from odfbuild.store.machine_key import SEAL_SIZE, is_sealed, seal
 
@@ -31,15 +31,7 @@ RACY_NS = 2_000_000_000
 """Changes within this time after a file was written may not show in its time of modification."""
 
 _NAME = ".odfbuild"
-_SIZE = 8
-"""Bytes that tell, after the seal, how long the plain values are."""
-Buffer: TypeAlias = bytes | memoryview
-Entry = tuple[Any, ...]
-"""Plain values; among them may be positions in the bytes that are kept beside."""
-
-_FEW = 20
-"""Up to a part in so many of entries and bytes is written beside the others."""
-
+_FORM = b"odfbuild 2\n"
 _CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder is a cache of odfbuild; deleting it changes nothing but time.
 # For information about cache directory tags see https://bford.info/cachedir/
@@ -108,22 +100,8 @@ def scratch_folder(cache: Path, prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def read_disposable(file: Path, stamp: bytes) -> Any:
-    """The plain values in `file`; `None` unless it is whole and begins with `stamp`."""
-    found = map_disposable(file, stamp)
-    return found and found.plain
-
-
-class Mapped(NamedTuple):
-    """The plain values in a file, the bytes after them, and its seal."""
-
-    plain: Any
-    rest: memoryview
-    seal: bytes
-
-
-def map_disposable(file: Path, stamp: bytes) -> Mapped | None:
-    """What is in `file`; `None` as above.
+def read_disposable(file: Path, stamp: bytes, form: Any = Any) -> Any:
+    """The value in `file`, of the type `form`; `None` unless it is whole and begins with `stamp`.
 
     The file is mapped, not read: what nobody looks at takes no memory. Nobody writes to it under
     this name, so it stays as it is.
@@ -133,103 +111,44 @@ def map_disposable(file: Path, stamp: bytes) -> Mapped | None:
             data = memoryview(mmap(opened, 0, access=ACCESS_READ))
     except (OSError, ValueError):  # not there, or empty
         return None
-    sealed = len(stamp) + SEAL_SIZE
-    if data[: len(stamp)] != stamp or len(data) < sealed + _SIZE:
+    stamp = _FORM + stamp
+    start = len(stamp) + SEAL_SIZE
+    if data[: len(stamp)] != stamp or not is_sealed(
+        bytes(data[len(stamp) : start]), str(file), stamp, data[start:]
+    ):
         return None
-    found = bytes(data[len(stamp) : sealed])
-    if not is_sealed(found, str(file), stamp, data[sealed:]):
+    try:
+        return unpacked(form, data[start:])
+    except msgspec.DecodeError as error:  # another release wrote another form under this stamp
+        fell_back(__name__, f"{file.name} is made anew", error)
         return None
-    start = sealed + _SIZE
-    end = start + int.from_bytes(data[sealed:start], "little")
-    return Mapped(marshal.loads(data[start:end]), data[end:], found)
 
 
-def write_disposable(file: Path, stamp: bytes, plain: Any, parts: Iterable[Buffer] = ()) -> bool:
-    """Write plain values and bytes by rename; false when nothing can be kept there."""
-    values = marshal.dumps(plain)
-    # Parts of an older file are its pages: they are written from there, not copied before.
-    pieces = (len(values).to_bytes(_SIZE, "little"), values, *parts)
-    sealed = seal(str(file), stamp, *pieces)
+def unpacked(form: Any, data: Any) -> Any:
+    """The value that `packed` made bytes of."""
+    return _decoder(form).decode(data)
+
+
+packed = msgspec.msgpack.Encoder().encode
+"""The bytes of a value; `OverflowError` for numbers of more than 64 bits."""
+
+_decoder = cache(msgspec.msgpack.Decoder)
+
+
+def write_disposable(file: Path, stamp: bytes, value: Any) -> bool:
+    """Write a value by rename; false when nothing can be kept there."""
+    stamp = _FORM + stamp
+    data = packed(value)
+    sealed = seal(str(file), stamp, data)
     if sealed is None:
         return False
     try:
         prepare_cache_folder(file.parent)
         # Without waiting for the disk: one that a power cut damages is not whole.
-        stage(file.parent, stamp, sealed, *pieces, durable=False).replace(file)
+        stage(file.parent, stamp, sealed, data, durable=False).replace(file)
     except OSError:
         return False  # a read-only checkout: the next reader computes again
     return True
-
-
-class Kept:
-    """A mapping in two disposable files: all of it, and what changed since.
-
-    Little changes from one plan to the next, and writing ten thousand entries for the sake of one
-    took longer than finding it. The second file holds the entries that stand in for those of the
-    first, to which it belongs by its seal; when they are many, all is written anew. With an `own`
-    file, such as that of a branch, what is saved differs from what is in `file` there and not in
-    it. Entries are by key as they were saved last, with the bytes that they tell positions in.
-    """
-
-    def __init__(self, file: Path, stamp: bytes, own: Path | None = None) -> None:
-        self._file = file
-        self._stamp = stamp
-        self._is_own = own is not None
-        self._changes_file = own or file.with_suffix(".changes.bin")
-        self._base: dict[str, Entry] = {}
-        self._bytes = self._new_bytes = memoryview(b"")
-        self._base_stamp: bytes | None = None
-        changes: dict[str, Entry | None] = {}  # `None`: gone
-        whole = map_disposable(file, stamp)
-        if whole is not None:
-            self._base, self._bytes = whole.plain, whole.rest
-            self._base_stamp = stamp + whole.seal
-            found = map_disposable(self._changes_file, self._base_stamp)
-            if found is None and own is not None:
-                found = map_disposable(file.with_suffix(".changes.bin"), self._base_stamp)
-            if found is not None:
-                changes, self._new_bytes = found.plain, found.rest
-        self.size = len(self._bytes) + len(self._new_bytes)
-        """How many bytes there are; the next ones begin here."""
-        self.entries: Mapping[str, Entry] = self._base
-        if changes:
-            merged = self._base | changes
-            self.entries = {key: entry for key, entry in merged.items() if entry is not None}
-
-    def part(self, start: int, end: int) -> Buffer:
-        """The bytes between two positions."""
-        first = len(self._bytes)
-        if start < first:
-            return self._bytes[start:end]
-        return self._new_bytes[start - first : end - first]
-
-    def save(
-        self,
-        entries: Mapping[str, Entry],
-        more: Sequence[bytes] = (),
-        moved: Callable[[Mapping[str, Entry]], tuple[Mapping[str, Entry], list[Buffer]]]
-        | None = None,
-    ) -> None:
-        """Keep these entries, and bytes after those there are; a failure costs only time.
-
-        Where all is written anew, `moved` gives entries and bytes without those nobody points to.
-        """
-        changes: dict[str, Entry | None] = {
-            key: entry for key, entry in entries.items() if self._base.get(key) != entry
-        }
-        changes |= dict.fromkeys(self._base.keys() - entries.keys())
-        new: tuple[Buffer, ...] = (self._new_bytes, *more)
-        few = self._is_own or _FEW * len(changes) <= len(self._base)
-        few_bytes = self._is_own or _FEW * sum(map(len, new)) <= len(self._bytes)
-        if self._base_stamp and few and few_bytes:
-            write_disposable(self._changes_file, self._base_stamp, changes, new)
-            return
-        parts: list[Buffer] = []
-        if moved is not None:
-            entries, parts = moved(entries)
-        write_disposable(self._file, self._stamp, entries, parts)
-        with contextlib.suppress(OSError):
-            self._changes_file.unlink(missing_ok=True)
 
 
 @cache

@@ -25,7 +25,7 @@ from odfbuild.store.deleted import bin_entries, remove_for_good
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
 from odfbuild.store.side_cars import MANIFEST
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
@@ -48,8 +48,7 @@ DISPOSABLE: frozenset[Kind] = frozenset({"staging", "scratch", "side-cars"})
 _LINKS = (b"ObjectLink", b"linkedObjects")
 
 
-@dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(Value):
     """A file or folder that can go; `size` in bytes, `dataset` is empty for the cache."""
 
     dataset: str
@@ -58,8 +57,7 @@ class Garbage:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reachable:
+class Reachable(Value):
     """What the history of a dataset refers to.
 
     `linked`: records may link other objects in `data/`, so all of these count as referred to.

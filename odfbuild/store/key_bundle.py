@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from odfbuild.errors import EnvironmentProblem
 from odfbuild.odf.identity import DatasetId
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _KIND = "OdfbuildKeys"
 _LIMIT = 64 << 20
@@ -26,8 +26,7 @@ _LIMIT = 64 << 20
 _SALT, _NONCE = 16, 12
 
 
-@dataclass(frozen=True, slots=True)
-class KeyBundle:
+class KeyBundle(Value):
     """A bundle that was not opened yet; `name` is what messages call it."""
 
     name: str

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 LOCK_TIMEOUT = 600
 """Seconds to wait for datasets that others work on, if nobody says how long."""
@@ -27,8 +27,7 @@ _command = "python"
 _beating: dict[Path, threading.Event] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LockHolder:
+class LockHolder(Value):
     """A process that works on datasets.
 
     `host` is empty when nothing but the id is known; `since` and `command` are, too. `silent` is

@@ -61,7 +61,7 @@ def merged_copies(side_cars: Path | None, folder: Path) -> MergedCopies:
     if found is None or kept is None:
         return NO_COPIES
     return MergedCopies(
-        folder, tuple(MergedCopy(found.path(each), each.notes[0]) for each in kept.files)
+        folder, tuple(MergedCopy(found.path(each), tuple(each.notes[0])) for each in kept.files)
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from odfbuild.store.files import PENDING, folder_lock, make_folder, move_file, write_file
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Progress = Callable[[int], None]
 """Told how many more bytes have been transferred."""
@@ -35,8 +35,7 @@ class Unconditional(OSError):
     """A store cannot replace a file on the condition that nobody else did."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedFile:
+class PlacedFile(Value):
     """A file at a place: its name there, its bytes, and when it was written (seconds, Unix)."""
 
     name: str

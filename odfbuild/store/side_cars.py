@@ -21,15 +21,14 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.disposable import RACY_NS, is_linked, read_disposable, write_disposable
 from odfbuild.store.files import sync_folder
 from odfbuild.store.machine_key import sealer
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 MANIFEST = "manifest.bin"
 _OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")
 _CHUNK = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class SideCar:
+class SideCar(Value):
     """One file: how many records it stands for, and `notes`, plain values of its maker.
 
     `seen` identifies the bytes that were last checked without reading them; `None`: read them.
@@ -43,8 +42,7 @@ class SideCar:
     seen: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SideCars:
+class SideCars(Value):
     """Whole and checked files that together cover a chain up to the block `covered`."""
 
     covered: Multihash
@@ -64,19 +62,17 @@ class SideCarFolder:
 
     def load(self) -> SideCars | None:
         """What the folder holds; `None` unless it is whole."""
-        plain = read_disposable(self.folder / MANIFEST, self._stamp)
-        if plain is None or is_linked(self.folder):
+        kept: SideCars | None = read_disposable(self.folder / MANIFEST, self._stamp, SideCars)
+        if kept is None or is_linked(self.folder):
             return None
-        covered, entries = plain
         files = []
-        for entry in entries:
-            known = SideCar(*entry)
+        for known in kept.files:
             checked = _checked(self.path(known), known)
             if checked is None:
                 return None
             files.append(checked)
-        found = SideCars(Multihash(covered), tuple(files))
-        if any(file.seen != entry[-1] for file, entry in zip(files, entries, strict=True)):
+        found = SideCars(kept.covered, tuple(files))
+        if found != kept:
             self._write(found)
         return found
 
@@ -113,13 +109,7 @@ class SideCarFolder:
         return saved
 
     def _write(self, found: SideCars) -> bool:
-        entries = [
-            (file.name, file.records, file.notes, file.size, file.seal, file.seen)
-            for file in found.files
-        ]
-        return write_disposable(
-            self.folder / MANIFEST, self._stamp, (found.covered.binary, entries)
-        )
+        return write_disposable(self.folder / MANIFEST, self._stamp, found)
 
 
 def _checked(path: Path, known: SideCar) -> SideCar | None:

@@ -17,7 +17,7 @@ from odfbuild.plan.subset import MovedHead, Subset, moved, subset
 from odfbuild.project.model import Config, Project
 from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -57,8 +57,7 @@ def check_digest(actual: str, approved: str) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved:
+class Approved(Value, kw_only=True):
     """A saved plan in its project; datasets that moved since are refused in `plan`."""
 
     plan: Plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import BranchError, OdfbuildError
 from odfbuild.odf.model import FetchStepMqtt, SetPollingSource
 from odfbuild.store.branches import BranchInfo, Limit
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchPart:
+class BranchPart(Value, kw_only=True):
     """The part of a plan that belongs to the branch `name`; `held` are the datasets in it."""
 
     name: str

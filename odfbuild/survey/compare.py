@@ -146,7 +146,7 @@ def _committed_definitions(
             snapshot = committed_snapshot(name, projection, aliases)
         else:
             snapshot = committed_counterpart(name, projection, aliases, definition.snapshot)
-        yield Definition(snapshot=snapshot, file=f"{state}/{name}")
+        yield Definition(content=snapshot, file=f"{state}/{name}")
 
 
 def changed_since(config: Config, revision: str) -> frozenset[str]:

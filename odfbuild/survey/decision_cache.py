@@ -6,7 +6,6 @@ It is empty for another release, configuration or engine.
 from __future__ import annotations
 
 import hashlib
-import marshal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,36 +14,39 @@ from typing import Any
 from odfbuild.engine.release import engine_version
 from odfbuild.graph.build import Inputs
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.memory import LAYOUT, Memory
+from odfbuild.plan.memory import Entry, Memory
 from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.right_queries import RightQueries
 from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
 from odfbuild.store.branches import branch_cache
-from odfbuild.store.disposable import Kept, code_stamp, read_disposable, write_disposable
+from odfbuild.store.disposable import code_stamp, packed, read_disposable, write_disposable
 from odfbuild.survey.accepted_texts import AcceptedTexts
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 @contextmanager
 def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     """The decisions of the last plan; those of this one are kept unless it fails."""
     settings = hashlib.sha256(repr(config.on_head).encode()).digest()
-    stamp = b"odfbuild decisions 3\n" + code_stamp() + LAYOUT + settings
+    stamp = b"odfbuild decisions 4\n" + code_stamp() + settings
     stamp += engine_version().encode()
     lineages = _Answers(config.cache / "lineages.bin")
     queries = right_queries_file(config)
     right = RightQueries(queries.load, AcceptedTexts(config.cache, engine_version()))
-    decisions = Kept(config.cache / "decisions.bin", stamp, _own(config, "decisions.bin"))
+    shared = config.cache / "decisions.bin"
+    file = _own(config, "decisions.bin") or shared
+    form = dict[str, Entry]
+    entries = read_disposable(file, stamp, form) or read_disposable(shared, stamp, form)
     memory = Memory(
-        decisions.entries,
+        entries or {},
         {name.lower(): text for name, text in heads.items()},
         Lineages(lineages.load),
         right,
     )
     yield memory
     if memory.is_changed:
-        decisions.save(memory.kept)
+        write_disposable(file, stamp, memory.kept)
     if memory.lineages.is_changed:
         lineages.save(memory.lineages.kept)
     if right.is_changed:
@@ -91,8 +93,7 @@ class KnownOrder:
         return b"odfbuild order 1\n" + hashlib.sha256(repr(inputs).encode()).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class NoDrift:
+class NoDrift(Value):
     """That a plan found no drift of what notes in Git tell: by all that this follows from."""
 
     file: Path
@@ -108,7 +109,7 @@ class NoDrift:
         named = [(each.name, each.renamed_from) for each in plan.datasets]
         facts = (config.qualified_name, notes, sorted(heads.items()), named, changed)
         file = _own(config, "no-drift.bin") or config.cache / "no-drift.bin"
-        return cls(file, hashlib.sha256(marshal.dumps(facts, 2)).digest())
+        return cls(file, hashlib.sha256(packed(facts)).digest())
 
     @property
     def is_known(self) -> bool:
@@ -124,8 +125,7 @@ class NoDrift:
         return b"odfbuild no drift 1\n" + code_stamp()
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers:
+class _Answers(Value):
     """A file of what was told about queries; opened only when something is asked."""
 
     file: Path

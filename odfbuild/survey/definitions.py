@@ -22,14 +22,13 @@ from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
 from odfbuild.survey.faults import all_faults
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.plan.columns.known import KnownColumns
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
+class Definitions(Value):
     """A project whose definitions were checked, and its chains.
 
     `wrong` has all errors of datasets by name; the project has only the others.

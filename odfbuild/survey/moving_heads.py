@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.store.files import read_inside
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
@@ -25,8 +25,7 @@ MANIFEST = ".promotion"
 _Heads = Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Value, kw_only=True):
     """The heads before and after the promotion of `branch`, by alias; `None`: there was none."""
 
     branch: str
@@ -72,8 +71,7 @@ def read_manifest(state: Path) -> Manifest | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Value):
     """A promotion that was killed: of all `names`, these have `moved`."""
 
     branch: str

@@ -10,7 +10,7 @@ from odfbuild.engine.contract import NO_DRIFT, NONE_SKIPPED, Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.repository.outcome import Transfer
 from odfbuild.repository.outcome import exit_code as transfers_exit_code
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 class Status(Enum):
@@ -24,8 +24,7 @@ class Status(Enum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetOutcome:
+class DatasetOutcome(Value, kw_only=True):
     """The end of one dataset: blocks and records added, seconds of wall time, and why.
 
     `records_read` are those of inputs that a derivative went over, each counted once.
@@ -48,8 +47,7 @@ class DatasetOutcome:
     error: OdfbuildError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableOutcome:
+class TableOutcome(Value, kw_only=True):
     """The end of one published table: how many partitions and records were written, and why.
 
     `NOOP`: it held everything already. `LOST`: another writer was first. A table that failed is as
@@ -66,8 +64,7 @@ class TableOutcome:
     error: OdfbuildError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOutcome:
+class ApplyOutcome(Value, kw_only=True):
     """All datasets that apply touched or had to leave, in the order of the plan, and wall time.
 
     `tables` are those that were published or looked at; `published` is what was pushed to

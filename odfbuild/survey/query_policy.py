@@ -20,7 +20,7 @@ from odfbuild.project.config import place_in_config
 from odfbuild.project.model import Config, Project
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.protection import check_unprotected
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 def setting(config: Config, number: int) -> str:
@@ -59,8 +59,7 @@ def query_policy(
     return QueryPolicy(project, workspace, projections, renames, asked, said)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPolicy:
+class QueryPolicy(Value):
     """The wishes of a setting for changed queries; `said` is where each entry has it."""
 
     project: Project

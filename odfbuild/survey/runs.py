@@ -14,7 +14,7 @@ from odfbuild.errors import PlanError
 from odfbuild.store.files import read_bounded
 from odfbuild.store.machine_key import is_sealed
 from odfbuild.survey.outcome import Status
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _LOOKED_AT = 10
 _MOST = 64 << 20
@@ -29,8 +29,7 @@ def run_folders(cache: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastRun:
+class PastRun(Value, kw_only=True):
     """The results of a run that ended; `datasets` is what became of each, by name.
 
     `branch` is the one that it ran in, `promotes` the one that it promoted.
@@ -79,8 +78,7 @@ def runs_in(cache: Path, branch: str | None) -> list[PastRun]:
     return [run for run in past_runs(cache) if run.branch == branch]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastResult:
+class LastResult(Value, kw_only=True):
     """How the last run that touched a dataset ended for it; `error` is a code."""
 
     run: str

@@ -22,11 +22,10 @@ from odfbuild.plan.memory import Memory
 from odfbuild.project.model import Definition, Project
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.faults import fault_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
+class Probed(Value):
     """What is known of polling sources, why some cannot be ingested, files that no run reads."""
 
     facts: dict[str, SourceFacts]
@@ -102,8 +101,7 @@ def probe_all(
     return Probed(facts, refusals, tuple(unread))
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
+class _Behind(Value):
     """The files `paths` of a source that are not to come; `is_known`: of it there are marks."""
 
     project: Project

@@ -36,7 +36,7 @@ from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
 from odfbuild.survey.faults import check_all_are_known, fault_of, faults_of
 from odfbuild.survey.sources import Probed, probe_all
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 _BUSY = {Action.RUN, Action.POLL, Action.APPEND}
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Value):
     """A project as it is now, and the plan that follows from it.
 
     `projections` have the names that datasets will have, `renames` give the present ones of those
@@ -76,8 +75,7 @@ class Survey:
         return locate(self.project, dataset, error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
+class PlanRequest(Value, kw_only=True):
     """What is asked of a plan beside what is there.
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are

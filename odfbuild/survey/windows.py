@@ -16,7 +16,7 @@ from odfbuild.extras import has_engine
 from odfbuild.odf.model import SetTransform
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.windows import WindowRecords
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
 
 
-@dataclass(frozen=True, slots=True)
-class Chains:
+class Chains(Value):
     """The committed chains: by alias in lower case what they say, their slices, their folders."""
 
     states: Mapping[str, Projection]

@@ -10,7 +10,7 @@ from odfbuild.odf.defaults import same_meaning
 from odfbuild.odf.model import messages
 from odfbuild.odf.yaml_form import from_data, from_manifest, to_data, to_manifest
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from tests.conformance.vectors import cases
 
 ELSEWHERE = ("Secrets", "Variables", "Resource")

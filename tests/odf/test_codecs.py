@@ -27,7 +27,7 @@ from odfbuild.odf.model import DataType, DataTypeMap, MetadataBlock, MetadataEve
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data, to_data
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from tests.odf.values import objects
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

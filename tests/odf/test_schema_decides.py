@@ -20,7 +20,7 @@ from odfbuild.odf.json_schema import manifest_schema
 from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
 from odfbuild.odf.schema_errors import RULES, errors_of, validator_of
 from odfbuild.odf.yaml_form import _SCALARS, _Misfit, from_manifest, to_manifest
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from tests.odf.test_generated_schemas import BAD, GOOD
 from tests.odf.values import objects as values
 from tests.project.test_wrong_definitions import WRONG

@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-import marshal
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
-from odfbuild.odf.model import MergeStrategy, MergeStrategySnapshot, SetInfo
+from odfbuild.ingest.watch import Watch
+from odfbuild.odf.model import DatasetSnapshot, MergeStrategy, MergeStrategySnapshot, SetInfo
 from odfbuild.plan.build import build_plan
-from odfbuild.plan.memory import KeptPlan, Memory
+from odfbuild.plan.memory import Entry, Memory
 from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Definition
+from odfbuild.store.disposable import packed, unpacked
 
 from .worlds import UNCHANGED, World, ledger, news, pipeline, polling, transform
 
 SNAPSHOT = MergeStrategySnapshot(primary_key=("id",))
 
 
-class Keyed(Definition):
-    """A definition as it comes out of the cache: with a key."""
-
-    __slots__ = ()
-
-    @property
-    def key(self) -> bytes:
-        return hashlib.sha256(repr(self).encode()).digest()
-
-
 def keyed(definition: Definition) -> Definition:
-    return Keyed(snapshot=definition.snapshot, file=definition.file)
+    """As it comes out of the cache: with a key."""
+    key = hashlib.sha256(repr((definition.snapshot, definition.file)).encode()).digest()
+    return replace(definition, key=key)
 
 
-def plan(world: World, entries: dict[str, tuple]) -> tuple[Plan, Memory]:
+def told(world: World, name: str, snapshot: DatasetSnapshot) -> None:
+    """Another content of a definition."""
+    changed = replace(world.definitions[name], content=snapshot, key=None)
+    world.definitions[name] = keyed(changed)
+
+
+def plan(world: World, entries: dict[str, Entry]) -> tuple[Plan, Memory]:
     """The plan of a world by someone who remembers `entries`."""
     projections = {name: chain.now for name, chain in world.chains.items()}
     heads = {name: str(state.head).encode() for name, state in projections.items()}
@@ -43,7 +42,7 @@ def plan(world: World, entries: dict[str, tuple]) -> tuple[Plan, Memory]:
     for name, definition in world.definitions.items():
         facts = world.facts.get(name)
         memory.watch(definition)
-        memory.watched(definition, repr(facts))
+        memory.watched(definition, Watch(names=repr(facts).encode()))
     slices = ChainSlices(projections, lambda name, block: world.chains[name].blocks[block])
     made = build_plan(world.project, world, projections, world.facts, slices, memory=memory)
     return made, memory
@@ -73,16 +72,16 @@ def edit(world: World, chance: random.Random) -> None:
             note = SetInfo(description=str(chance.random()))
             kept = [e for e in definition.snapshot.metadata if not isinstance(e, SetInfo)]
             snapshot = replace(definition.snapshot, metadata=(*kept, note))
-            world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
+            told(world, name, snapshot)
         case "query" if not is_root:
             event = transform(*definition.inputs, query=f"SELECT {chance.random()}\n")
             snapshot = replace(definition.snapshot, metadata=(event,))
-            world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
+            told(world, name, snapshot)
         case "merge" if is_root:
             merges: list[MergeStrategy] = [ledger(), SNAPSHOT]
             source = polling(f"other/{chance.randrange(3)}/*.csv", merge=chance.choice(merges))
             snapshot = replace(definition.snapshot, metadata=(source,))
-            world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
+            told(world, name, snapshot)
         case "source" if is_root:
             world.has(name, chance.choice([UNCHANGED, news(chance.randrange(9)), news(None)]))
         case "commit" if name not in world.chains:
@@ -102,14 +101,14 @@ def edit(world: World, chance: random.Random) -> None:
 def test_a_plan_made_with_memory_equals_the_one_made_without(seed: int) -> None:
     chance = random.Random(seed)
     world = family()
-    entries: dict[str, tuple] = {}
+    entries: dict[str, Entry] = {}
     recalled = 0
     for _ in range(40):
         expected = world.plan()
         made, memory = plan(world, entries)
         assert list(map(plain, made.datasets)) == list(map(plain, expected.datasets))
-        recalled += sum(isinstance(each, KeptPlan) for each in made.datasets)
-        entries = marshal.loads(marshal.dumps(memory.kept))
+        recalled += len(memory.recalled)
+        entries = unpacked(dict[str, Entry], packed(memory.kept))
         for _ in range(chance.randrange(3)):
             edit(world, chance)
     assert recalled > 100
@@ -117,17 +116,15 @@ def test_a_plan_made_with_memory_equals_the_one_made_without(seed: int) -> None:
 
 def plain(each):
     """A refusal is an exception, which equals only itself."""
-    values = {
-        name: getattr(each, name) for name in vars(type(each).__mro__[-2])["__dataclass_fields__"]
-    }
-    return values | {"refusal": each.refusal and each.refusal.message}
+    values = {field.name: getattr(each, field.name) for field in fields(each)}
+    return values | {"mode": each.mode, "refusal": each.refusal and each.refusal.message}
 
 
 def test_nothing_is_decided_again_while_nothing_changed() -> None:
     world = family()
     _, memory = plan(world, {})
     made, again = plan(world, memory.kept)
-    assert all(isinstance(each, KeptPlan) for each in made.datasets)
+    assert again.recalled == {each.name for each in made.datasets}
     assert not again.is_changed
 
 
@@ -137,9 +134,9 @@ def test_a_changed_definition_is_decided_again_with_all_that_is_downstream() -> 
     snapshot = world.definitions["d1-0"].snapshot
     note = SetInfo(description="new")
     changed = replace(snapshot, metadata=(*snapshot.metadata, note))
-    world.definitions["d1-0"] = Keyed(snapshot=changed, file="datasets/d1-0.yaml")
+    told(world, "d1-0", changed)
     made, again = plan(world, memory.kept)
-    fresh = {each.name for each in made.datasets if not isinstance(each, KeptPlan)}
+    fresh = {each.name for each in made.datasets} - again.recalled
     assert fresh == {"d1-0", "d2-0"}
     assert again.is_changed
 

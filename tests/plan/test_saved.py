@@ -109,6 +109,6 @@ def test_every_field_of_a_dataset_is_saved() -> None:
     plan = SCREENS["plan-everything"]().plan()
     for before, after in zip(plan.datasets, _read(plan).plan.datasets, strict=True):
         # The definition itself is not needed to apply a plan, and snippets are for the moment.
-        plain = replace(before, snapshot=None, refusal=None)
+        plain = replace(before, definition=None, planned_mode=before.mode, refusal=None)
         assert replace(after, refusal=None) == plain
         assert str(after.refusal) == str(before.refusal)

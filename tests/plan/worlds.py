@@ -194,7 +194,7 @@ class World:
 
     def define(self, name: str, kind: DatasetKind, *events: MetadataEvent) -> World:
         snapshot = DatasetSnapshot(name=DatasetAlias.parse(name), kind=kind, metadata=events)
-        self.definitions[name] = Definition(snapshot=snapshot, file=f"datasets/{name}.yaml")
+        self.definitions[name] = Definition(content=snapshot, file=f"datasets/{name}.yaml")
         return self
 
     def root(self, name: str, *events: MetadataEvent) -> World:

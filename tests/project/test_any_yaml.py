@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odfbuild.errors import Errors, ProjectError
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.load import load_project
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from tests.project.write_project import root_yaml, write_project
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -9,7 +9,7 @@ import pytest
 
 from odfbuild.cli.main import run
 from odfbuild.errors import ProjectError
-from odfbuild.project.yaml.source import compose, read_completely
+from odfbuild.project.yaml.source import compose, read_documents
 from tests.project.write_project import derived_yaml, root_yaml, write_project
 from tests.report.golden import assert_golden
 
@@ -80,7 +80,7 @@ def test_a_line_in_quotes_as_it_is_proposed_is_right(marked: str) -> None:
     lines = text.splitlines()
     old = lines[error.location.line - 1]
     lines[error.location.line - 1] = old[: len(old) - len(old.lstrip())] + proposed[1]
-    read_completely("\n".join(lines) + "\n", "x.yaml")
+    read_documents("\n".join(lines) + "\n", "x.yaml")
 
 
 @pytest.mark.parametrize(

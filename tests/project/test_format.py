@@ -15,7 +15,7 @@ from odfbuild.odf.model import DatasetSnapshot
 from odfbuild.odf.yaml_form import from_manifest, to_manifest
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.format import format_text
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.project.yaml.version_1_1 import other_meaning, text_as_yaml
 from tests.odf.values import objects
 

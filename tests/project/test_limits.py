@@ -18,8 +18,7 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.load import read_project
 from odfbuild.project.source import read_text
 from odfbuild.project.template import render_template
-from odfbuild.project.yaml.plain import read_documents
-from odfbuild.project.yaml.source import read_completely
+from odfbuild.project.yaml.source import read_documents
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,7 +145,7 @@ def test_errors_of_every_kind_are_the_same_behind_a_pipe() -> None:
 )
 def test_values_in_values_end_at_a_depth(text: str) -> None:
     with pytest.raises(ProjectError) as found:
-        read_completely(text, "a.yaml")
+        read_documents(text, "a.yaml")
     assert found.value.message == f"values are nested more than {limits.DEPTH} deep"
     assert found.value.location is not None
     assert found.value.location.file == "a.yaml"
@@ -181,7 +180,7 @@ def test_the_places_of_many_mistakes_are_found_in_one_look(tmp_path: Path) -> No
 
 def test_as_many_as_are_allowed_are_read() -> None:
     text = "[" * limits.DEPTH + "]" * limits.DEPTH
-    [value] = read_completely(text, "a.yaml")
+    [value] = read_documents(text, "a.yaml")
     for _ in range(limits.DEPTH - 1):
         [value] = value
     assert value == []

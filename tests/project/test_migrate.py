@@ -15,7 +15,7 @@ from odfbuild.cli.main import run
 from odfbuild.project.load import load_project
 from odfbuild.project.migrate import migrate
 from odfbuild.project.old_form import old_parts
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from tests.project.write_project import derived_yaml, listing, root_yaml, write_project
 from tests.report.golden import assert_golden
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.project.yaml.tree import (
     Map,
     Seq,

@@ -12,7 +12,7 @@ import yaml
 import odfbuild
 from odfbuild.cli.main import run
 from odfbuild.errors import ProjectError
-from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import read_documents
 from odfbuild.report.error_codes import error_codes, errors_page, is_error_code
 
 PACKAGE = Path(odfbuild.__file__).parent

@@ -3,6 +3,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.kept_objects import KeptProjection, dump_projection
+from odfbuild.store.disposable import packed, unpacked
 from tests.store.chains import NOW, SCHEMA, create, info, workspace
 
 
@@ -109,22 +110,26 @@ def full(store: DatasetStore) -> Projection:
 
 def test_a_loaded_projection_equals_the_kept_one_and_every_field_of_it() -> None:
     before = rich()
-    loaded = KeptProjection.of(dump_projection(before))
+    loaded = unpacked(Projection, packed(before))
     assert loaded == before
-    assert before == loaded
     assert loaded != replace(before, blocks=8)
-    assert repr(loaded.push_sources) == repr(before.push_sources)
+    assert repr(loaded) == repr(before)
     assert loaded.schema.schema.fields[0].extra == before.schema.schema.fields[0].extra
 
 
-def test_a_loaded_projection_can_be_replaced_advanced_pickled_and_kept_again() -> None:
-    import pickle
-
-    before = rich()
-    loaded = KeptProjection.of(dump_projection(before))
-    assert replace(loaded, blocks=9) == replace(before, blocks=9)
-    assert KeptProjection.of(dump_projection(replace(loaded, blocks=9))).blocks == 9
-    assert pickle.loads(pickle.dumps(loaded)) == before
+def test_a_chain_with_times_that_do_not_fit_is_read_again(tmp_path: Path) -> None:
+    space = workspace(tmp_path)
+    for alias, year in (("a", 2024), ("b", 9999)):
+        store = create(space, alias)
+        last = Timestamp.from_datetime(datetime(year, 12, 31, tzinfo=UTC))
+        store.append(store.head(), (AddData(new_watermark=last),), NOW)
+    expected = space.projections()
+    assert str(expected["b"].watermark) == "9999-12-31T00:00:00Z"
+    assert workspace(tmp_path).projections() == expected
+    cache = ProjectionCache(space.cache)
+    cache.load()
+    assert cache.latest("a") == expected["a"]
+    assert cache.latest("b") is None
 
 
 def test_projections_are_the_same_with_a_cold_a_warm_and_an_extended_cache(tmp_path: Path) -> None:

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.translate.named import Engines, RemoteEngine
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine, EngineFactory
     from odfbuild.engine.remote.container import Runtime
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value):
     """Where engines work: folders of the project, and what runs containers."""
 
     root: Path

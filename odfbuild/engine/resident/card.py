@@ -19,11 +19,10 @@ from typing import Any
 
 from odfbuild.store.files import stage
 from odfbuild.store.machine_key import key_file
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Value):
     """A resident engine: its process, the address of its socket, project and releases."""
 
     key: str

@@ -25,6 +25,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
+from odfbuild.values import Value
 
 T = TypeVar("T")
 _LENGTH = struct.Struct(">Q")
@@ -150,12 +151,12 @@ class _Pickler(pickle.Pickler):
         return ("function", self._keep(value)) if _is_local(value) else None
 
     def reducer_override(self, value: Any) -> Any:
-        """Frozen objects are filled past what freezes them, and names of files made absolute."""
+        """Frozen dataclasses are filled past what freezes them, files are named in full."""
         if isinstance(value, PurePath):
             return Path, (str(value.absolute() if isinstance(value, Path) else value),)
         if isinstance(value, OdfbuildError):
             return _made_error, (type(value), vars(value))
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if dataclasses.is_dataclass(value) and not isinstance(value, type | Value):
             fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
             return _made, (type(value), fields)
         return NotImplemented

@@ -20,7 +20,7 @@ from odfbuild.engine.resident.wanted import Wanted, key_of, wanted
 from odfbuild.engine.settings import EngineSettings, FileAccess, Resident, in_force
 from odfbuild.errors import EngineProblem
 from odfbuild.store.lock_holders import is_alive
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 600.0
@@ -105,8 +105,7 @@ def is_up(found: Card) -> bool:
     return Path(found.socket).parent.exists() and is_alive(found.pid)
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Value):
     """What a resident engine does now.
 
     `ready` once Spark has started. `processes`: its own id and that of its JVM. `memory` is theirs

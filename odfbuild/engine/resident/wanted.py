@@ -24,7 +24,7 @@ from odfbuild.engine.settings import (
 )
 from odfbuild.engine.shared import places
 from odfbuild.store.disposable import code_stamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.version import __version__
 
 _OF_USERS = frozenset(
@@ -33,8 +33,7 @@ _OF_USERS = frozenset(
 """Variables that differ between shells of one user; what Java they find is compared instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Value):
     """An engine for the project in the folder `project`.
 
     `settings` are in force, without what may differ from command to command. `built` says what it

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.odf.model import TransformSql
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _ADDRESS = r"^(unix:.+|[^:/\s]+:\d+)$"
 _DIGEST = re.compile(r"^(?:(?P<name>[^@\s]+)@)?(?P<digest>sha256:[0-9a-f]{64})$")
@@ -22,8 +22,7 @@ _TAG = re.compile(r":[^:/]+$")
 _SIZE = r"^\d+[kKmMgG]?$"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteEngine:
+class RemoteEngine(Value, kw_only=True):
     """A program that speaks the engine protocol: exactly one of `address`, `command` and `image`.
 
     `version` tells which one it is, unless the digest of an image does.

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchContext:
+class FetchContext(Value, kw_only=True):
     """Where and when a source is fetched; `project` and `dataset` are names.
 
     `root` is the project's folder, to which relative paths refer. `scratch` goes when the run ends;

@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import IngestError
@@ -73,7 +73,7 @@ class KeptDownload:
         """Start again, with bytes as described by `about`."""
         self.forget()
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_disposable(self._about_file, _STAMP, (self._sealed_address, *astuple(about)))
+        write_disposable(self._about_file, _STAMP, (self._sealed_address, about))
         self.about = about
 
     def write(self, chunks: Iterable[bytes], shown: str) -> None:
@@ -111,10 +111,9 @@ class KeptDownload:
         self.about = ResponseValidators()
 
     def _load(self) -> ResponseValidators | None:
-        found = read_disposable(self._about_file, _STAMP)
-        return (
-            ResponseValidators(*found[1:]) if found and found[0] == self._sealed_address else None
-        )
+        form = tuple[bytes, ResponseValidators]
+        address, about = read_disposable(self._about_file, _STAMP, form) or (None, None)
+        return about if address == self._sealed_address else None
 
 
 def check_size(size: int, limit: int, shown: str) -> None:

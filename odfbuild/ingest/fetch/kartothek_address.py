@@ -11,15 +11,14 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from odfbuild.errors import IngestError
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 _PREFIX = "kartothek+"
 _PARTS = ("table", "columns", "where")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Value):
     """What an address asks for. `place` is the address without the rest."""
 
     place: str

@@ -6,15 +6,14 @@ from pathlib import Path
 
 from odfbuild.odf.model import SourceState
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 ETAG = "odf/etag"
 LAST_MODIFIED = "odf/last-modified"
 SOURCE_NAME = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Value):
     """A local file with new data (`None`: no data, only a new state).
 
     `state` is what the next poll resumes from (`None`: the source offers nothing to compare with),

@@ -34,11 +34,10 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class QueryEra:
+class QueryEra(Value):
     """Records `first` to `last` (inclusive offsets) were made under one `SetTransform` block."""
 
     sequence_number: int
@@ -46,8 +45,7 @@ class QueryEra:
     last: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Projection:
+class Projection(Value, kw_only=True):
     """State of a dataset at `head`.
 
     `last_offset` is the offset of the newest record, `records` and `data_bytes` count all slices,

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from odfbuild.odf.changed import changed
+from msgspec.structs import replace
+
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -26,11 +27,10 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastData:
+class LastData(Value, kw_only=True):
     """The newest block with an event of one kind that carries data."""
 
     last_offset: int | None
@@ -40,8 +40,7 @@ class LastData:
     inputs: tuple[ExecuteTransformInput, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainState:
+class ChainState(Value, kw_only=True):
     """What the rules need to know of a chain whose newest block is `head`.
 
     `data` is the newest `AddData` or `ExecuteTransform`, `added` and `executed` the newest of each.
@@ -66,7 +65,7 @@ def advance(state: ChainState | None, head: Multihash, block: MetadataBlock) -> 
         return ChainState(
             head=head, sequence_number=block.sequence_number, system_time=block.system_time
         )
-    return changed(
+    return replace(
         state,
         head=head,
         sequence_number=block.sequence_number,

@@ -24,15 +24,14 @@ from odfbuild.odf.model import (
 from odfbuild.odf.model.messages import Watermark
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Link = tuple[Multihash, MetadataBlock]
 PromisedSlice = tuple[DataSlice, Timestamp | None]
 """A slice, and the watermark that held just before it came: earlier records in it came late."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Value):
     """Blocks of a chain after some block, oldest first, and the watermark that held before them."""
 
     links: tuple[Link, ...]
@@ -88,8 +87,7 @@ def interval_between(
     return Interval(tuple(links), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputStep:
+class InputStep(Value, kw_only=True):
     """What one step reads of one input.
 
     Blocks `(prev_block, new_block]` and records `(prev_offset, new_offset]`, both half open, `None`
@@ -151,8 +149,7 @@ class InputStep:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Value):
     """An input before a step: what it gained, and whether any of it was read before."""
 
     interval: Interval

@@ -132,12 +132,9 @@ def _make_object_reader(cls: type, brief: bool = False) -> Read:
         for field in fields_of(cls)
         if not brief or cls not in BRIEFLY or field.name in BRIEFLY[cls]
     ]
-    unread = [
-        (_put(field, cls), _empty(field)) for field in fields_of(cls) if field not in read_fields
-    ]
+    unread = {field.name: _empty(field) for field in fields_of(cls) if field not in read_fields}
     unions = [_union_field(field, cls, brief) for field in read_fields if _is_union(field)]
     others = [_other_field(field, cls, brief) for field in read_fields if not _is_union(field)]
-    new = object.__new__
 
     def read(source: Source, at: int, depth: int) -> Any:
         if depth > _MAX_DEPTH:
@@ -146,21 +143,18 @@ def _make_object_reader(cls: type, brief: bool = False) -> Read:
         if source.budget < 0:
             raise MalformedBlock("more items than the bytes can hold")
         found = layout(source, at, slots)
-        # Slots are filled directly: the generated `__init__` takes twice the time, checks nothing.
-        made: Any = new(cls)
-        for put, slot, read_field, absent in others:
+        values = unread.copy()
+        for name, slot, read_field, absent in others:
             offset = found[slot]
             if offset:
-                put(made, read_field(source, at + offset, depth))
-            else:
-                put(made, absent and absent())
-        for put, slot, read_union, absent in unions:
+                values[name] = read_field(source, at + offset, depth)
+            elif absent:
+                values[name] = absent()
+        for name, slot, read_union, absent in unions:
             tag, value = found[slot], found[slot + 1]
             member = read_union(source, at + tag, at + value, depth) if tag and value else None
-            put(made, absent() if member is None and absent else member)
-        for put, empty in unread:
-            put(made, empty)
-        return made
+            values[name] = absent() if member is None and absent else member
+        return cls(**values)
 
     return read
 
@@ -168,28 +162,23 @@ def _make_object_reader(cls: type, brief: bool = False) -> Read:
 _object_reader: Callable[[type], Read] = cache(_make_object_reader)
 _brief_reader: Callable[[type], Read] = cache(partial(_make_object_reader, brief=True))
 
-_Put = Callable[[Any, Any], None]
 _Absent = Callable[[], Any] | None
+"""`None`: what is absent is `None`, as its field says."""
 
 
 def _is_union(field: Field) -> bool:
     return isinstance(field.type, Union)
 
 
-def _put(field: Field, cls: type) -> _Put:
-    put: _Put = vars(cls)[field.name].__set__
-    return put
-
-
-def _union_field(field: Field, cls: type, brief: bool) -> tuple[_Put, int, _ReadUnion, _Absent]:
-    """How to set a field, its slot, its reader, and what it is when absent."""
+def _union_field(field: Field, cls: type, brief: bool) -> tuple[str, int, _ReadUnion, _Absent]:
+    """The name of a field, its slot, its reader, and what it is when absent."""
     read = _union(cast(Union, field.type).members, brief)
-    return _put(field, cls), field.slot, read, _absence(field, cls)
+    return field.name, field.slot, read, _absence(field, cls)
 
 
-def _other_field(field: Field, cls: type, brief: bool) -> tuple[_Put, int, Read, _Absent]:
+def _other_field(field: Field, cls: type, brief: bool) -> tuple[str, int, Read, _Absent]:
     read = _reader_of(cast("Scalar | Table | Vector", field.type), brief)
-    return _put(field, cls), field.slot, read, _absence(field, cls)
+    return field.name, field.slot, read, _absence(field, cls)
 
 
 def _empty(field: Field) -> Any:

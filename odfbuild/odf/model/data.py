@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model.record import U64, record
+from odfbuild.odf.model.record import U64, Record
 from odfbuild.odf.multihash import Multihash
 
 
-@record
-class OffsetInterval:
+class OffsetInterval(Record):
     """Closed interval of record offsets."""
 
     start: U64
     end: U64
 
 
-@record
-class DataSlice:
+class DataSlice(Record):
     """A data file: hashes, offsets, bytes."""
 
     logical_hash: Multihash
@@ -25,16 +23,14 @@ class DataSlice:
     size: U64
 
 
-@record
-class Checkpoint:
+class Checkpoint(Record):
     """A checkpoint file of an engine."""
 
     physical_hash: Multihash
     size: U64
 
 
-@record
-class SourceState:
+class SourceState(Record):
     """What was read of a source, for resuming. Kinds: `odf/etag`, `odf/last-modified`."""
 
     source_name: str
@@ -42,8 +38,7 @@ class SourceState:
     value: str
 
 
-@record
-class ExecuteTransformInput:
+class ExecuteTransformInput(Record):
     """Half-open intervals of blocks and offsets that a transaction consumed of an input."""
 
     dataset_id: DatasetId

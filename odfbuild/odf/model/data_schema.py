@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from odfbuild.odf.model.record import I32, U32, U64, Extra, implied, record
+from odfbuild.odf.model.record import I32, U32, U64, Extra, Record, implied
 
 
 class TimeUnit(Enum):
@@ -17,8 +17,7 @@ class TimeUnit(Enum):
     Nanosecond = 3
 
 
-@record
-class DataTypeBinary:
+class DataTypeBinary(Record):
     """Bytes, of one length if `fixedLength` is given."""
 
     KIND: ClassVar[str] = "Binary"
@@ -26,22 +25,19 @@ class DataTypeBinary:
     fixed_length: U64 | None = None
 
 
-@record
-class DataTypeBool:
+class DataTypeBool(Record):
     """True or false."""
 
     KIND: ClassVar[str] = "Bool"
 
 
-@record
-class DataTypeDate:
+class DataTypeDate(Record):
     """A day of the calendar."""
 
     KIND: ClassVar[str] = "Date"
 
 
-@record
-class DataTypeDecimal:
+class DataTypeDecimal(Record):
     """Exact decimal number."""
 
     KIND: ClassVar[str] = "Decimal"
@@ -50,8 +46,7 @@ class DataTypeDecimal:
     scale: I32
 
 
-@record
-class DataTypeDuration:
+class DataTypeDuration(Record):
     """Span of time."""
 
     KIND: ClassVar[str] = "Duration"
@@ -59,85 +54,73 @@ class DataTypeDuration:
     unit: TimeUnit | None = implied(default=TimeUnit.Millisecond)
 
 
-@record
-class DataTypeFloat16:
+class DataTypeFloat16(Record):
     """IEEE 754 half precision."""
 
     KIND: ClassVar[str] = "Float16"
 
 
-@record
-class DataTypeFloat32:
+class DataTypeFloat32(Record):
     """IEEE 754 single precision."""
 
     KIND: ClassVar[str] = "Float32"
 
 
-@record
-class DataTypeFloat64:
+class DataTypeFloat64(Record):
     """IEEE 754 double precision."""
 
     KIND: ClassVar[str] = "Float64"
 
 
-@record
-class DataTypeInt8:
+class DataTypeInt8(Record):
     """Signed integer of 8 bits."""
 
     KIND: ClassVar[str] = "Int8"
 
 
-@record
-class DataTypeInt16:
+class DataTypeInt16(Record):
     """Signed integer of 16 bits."""
 
     KIND: ClassVar[str] = "Int16"
 
 
-@record
-class DataTypeInt32:
+class DataTypeInt32(Record):
     """Signed integer of 32 bits."""
 
     KIND: ClassVar[str] = "Int32"
 
 
-@record
-class DataTypeInt64:
+class DataTypeInt64(Record):
     """Signed integer of 64 bits."""
 
     KIND: ClassVar[str] = "Int64"
 
 
-@record
-class DataTypeUInt8:
+class DataTypeUInt8(Record):
     """Unsigned integer of 8 bits."""
 
     KIND: ClassVar[str] = "UInt8"
 
 
-@record
-class DataTypeUInt16:
+class DataTypeUInt16(Record):
     """Unsigned integer of 16 bits."""
 
     KIND: ClassVar[str] = "UInt16"
 
 
-@record
-class DataTypeUInt32:
+class DataTypeUInt32(Record):
     """Unsigned integer of 32 bits."""
 
     KIND: ClassVar[str] = "UInt32"
 
 
-@record
-class DataTypeUInt64:
+class DataTypeUInt64(Record):
     """Unsigned integer of 64 bits."""
 
     KIND: ClassVar[str] = "UInt64"
 
 
-@record
-class DataTypeList:
+class DataTypeList(Record):
     """Items of one type."""
 
     KIND: ClassVar[str] = "List"
@@ -146,8 +129,7 @@ class DataTypeList:
     fixed_length: U64 | None = None
 
 
-@record
-class DataTypeMap:
+class DataTypeMap(Record):
     """Keys to values."""
 
     KIND: ClassVar[str] = "Map"
@@ -157,15 +139,13 @@ class DataTypeMap:
     keys_sorted: bool | None = implied(default=False)
 
 
-@record
-class DataTypeNull:
+class DataTypeNull(Record):
     """Only null."""
 
     KIND: ClassVar[str] = "Null"
 
 
-@record
-class DataTypeOption:
+class DataTypeOption(Record):
     """A value or null."""
 
     KIND: ClassVar[str] = "Option"
@@ -173,8 +153,7 @@ class DataTypeOption:
     inner: DataType
 
 
-@record
-class DataTypeStruct:
+class DataTypeStruct(Record):
     """Named fields."""
 
     KIND: ClassVar[str] = "Struct"
@@ -182,8 +161,7 @@ class DataTypeStruct:
     fields: tuple[DataField, ...]
 
 
-@record
-class DataTypeTime:
+class DataTypeTime(Record):
     """Time of day."""
 
     KIND: ClassVar[str] = "Time"
@@ -191,8 +169,7 @@ class DataTypeTime:
     unit: TimeUnit | None = implied(default=TimeUnit.Millisecond)
 
 
-@record
-class DataTypeTimestamp:
+class DataTypeTimestamp(Record):
     """Instant in a time zone."""
 
     KIND: ClassVar[str] = "Timestamp"
@@ -201,8 +178,7 @@ class DataTypeTimestamp:
     timezone: str | None = implied(default="UTC")
 
 
-@record
-class DataTypeString:
+class DataTypeString(Record):
     """UTF-8 text."""
 
     KIND: ClassVar[str] = "String"
@@ -237,8 +213,7 @@ DataType = (
 """Type of a column or of a value inside one."""
 
 
-@record
-class DataField:
+class DataField(Record):
     """A named column or struct member."""
 
     name: str
@@ -246,8 +221,7 @@ class DataField:
     extra: Extra | None = None
 
 
-@record
-class DataSchema:
+class DataSchema(Record):
     """Columns of a dataset."""
 
     fields: tuple[DataField, ...]

@@ -12,7 +12,7 @@ from odfbuild.odf.model.fetch import FetchStep
 from odfbuild.odf.model.merge import MergeStrategy
 from odfbuild.odf.model.prepare import PrepStep
 from odfbuild.odf.model.read import ReadStep
-from odfbuild.odf.model.record import U64, Extra, implied, record
+from odfbuild.odf.model.record import U64, Extra, Record, implied
 from odfbuild.odf.model.transform import Transform, TransformInput
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
@@ -25,16 +25,14 @@ class DatasetKind(Enum):
     Derivative = 1
 
 
-@record
-class AttachmentEmbedded:
+class AttachmentEmbedded(Record):
     """A file kept in the metadata."""
 
     path: str
     content: str
 
 
-@record
-class AttachmentsEmbedded:
+class AttachmentsEmbedded(Record):
     """Files kept in the metadata."""
 
     KIND: ClassVar[str] = "Embedded"
@@ -46,8 +44,7 @@ Attachments = AttachmentsEmbedded
 """Files that belong to a dataset."""
 
 
-@record
-class AddData:
+class AddData(Record):
     """Data was ingested into a root dataset."""
 
     KIND: ClassVar[str] = "AddData"
@@ -61,8 +58,7 @@ class AddData:
     extra: Extra | None = None
 
 
-@record
-class ExecuteTransform:
+class ExecuteTransform(Record):
     """A transformation was performed."""
 
     KIND: ClassVar[str] = "ExecuteTransform"
@@ -75,8 +71,7 @@ class ExecuteTransform:
     new_watermark: Timestamp | None = None
 
 
-@record
-class Seed:
+class Seed(Record):
     """Identity of the dataset: always the first block."""
 
     KIND: ClassVar[str] = "Seed"
@@ -85,8 +80,7 @@ class Seed:
     dataset_kind: DatasetKind
 
 
-@record
-class SetPollingSource:
+class SetPollingSource(Record):
     """How a root dataset is fed by polling."""
 
     KIND: ClassVar[str] = "SetPollingSource"
@@ -98,8 +92,7 @@ class SetPollingSource:
     merge: MergeStrategy
 
 
-@record
-class SetTransform:
+class SetTransform(Record):
     """The transformation of a derivative dataset."""
 
     KIND: ClassVar[str] = "SetTransform"
@@ -108,8 +101,7 @@ class SetTransform:
     transform: Transform
 
 
-@record
-class SetVocab:
+class SetVocab(Record):
     """Names of the system columns."""
 
     KIND: ClassVar[str] = "SetVocab"
@@ -120,8 +112,7 @@ class SetVocab:
     event_time_column: str | None = implied(default="event_time")
 
 
-@record
-class SetAttachments:
+class SetAttachments(Record):
     """Files that belong to the dataset."""
 
     KIND: ClassVar[str] = "SetAttachments"
@@ -129,8 +120,7 @@ class SetAttachments:
     attachments: Attachments
 
 
-@record
-class SetInfo:
+class SetInfo(Record):
     """Description for people."""
 
     KIND: ClassVar[str] = "SetInfo"
@@ -139,8 +129,7 @@ class SetInfo:
     keywords: tuple[str, ...] | None = None
 
 
-@record
-class SetLicense:
+class SetLicense(Record):
     """License of the data."""
 
     KIND: ClassVar[str] = "SetLicense"
@@ -151,8 +140,7 @@ class SetLicense:
     website_url: str
 
 
-@record
-class SetDataSchema:
+class SetDataSchema(Record):
     """Schema of all later data slices: raw Arrow up to 0.36, ODF from 0.37; one of the two."""
 
     KIND: ClassVar[str] = "SetDataSchema"
@@ -161,8 +149,7 @@ class SetDataSchema:
     schema: DataSchema | None = None
 
 
-@record
-class AddPushSource:
+class AddPushSource(Record):
     """How pushed data enters a root dataset."""
 
     KIND: ClassVar[str] = "AddPushSource"
@@ -173,8 +160,7 @@ class AddPushSource:
     merge: MergeStrategy
 
 
-@record
-class DisablePushSource:
+class DisablePushSource(Record):
     """A push source ends."""
 
     KIND: ClassVar[str] = "DisablePushSource"
@@ -182,8 +168,7 @@ class DisablePushSource:
     source_name: str
 
 
-@record
-class DisablePollingSource:
+class DisablePollingSource(Record):
     """The polling source ends."""
 
     KIND: ClassVar[str] = "DisablePollingSource"

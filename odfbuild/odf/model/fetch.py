@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from odfbuild.odf.model.record import I32, U64, implied, record
+from odfbuild.odf.model.record import I32, U64, Record, implied
 
 
 class SourceOrdering(Enum):
@@ -23,39 +23,34 @@ class MqttQos(Enum):
     ExactlyOnce = 2
 
 
-@record
-class RequestHeader:
+class RequestHeader(Record):
     """A header sent with a request."""
 
     name: str
     value: str
 
 
-@record
-class EnvVar:
+class EnvVar(Record):
     """An environment variable of a job; without value it is passed through."""
 
     name: str
     value: str | None = None
 
 
-@record
-class MqttTopicSubscription:
+class MqttTopicSubscription(Record):
     """A topic, possibly a pattern."""
 
     path: str
     qos: MqttQos | None = implied(default=MqttQos.AtMostOnce)
 
 
-@record
-class EventTimeSourceFromMetadata:
+class EventTimeSourceFromMetadata(Record):
     """Event time from the source's metadata."""
 
     KIND: ClassVar[str] = "FromMetadata"
 
 
-@record
-class EventTimeSourceFromPath:
+class EventTimeSourceFromPath(Record):
     """Event time from the path: first group of `pattern`, read by `timestampFormat`."""
 
     KIND: ClassVar[str] = "FromPath"
@@ -64,8 +59,7 @@ class EventTimeSourceFromPath:
     timestamp_format: str | None = implied(default="%Y-%m-%d")
 
 
-@record
-class EventTimeSourceFromSystemTime:
+class EventTimeSourceFromSystemTime(Record):
     """Event time is the time of ingestion."""
 
     KIND: ClassVar[str] = "FromSystemTime"
@@ -77,8 +71,7 @@ EventTimeSource = (
 """Where the event time of records without one comes from."""
 
 
-@record
-class SourceCachingForever:
+class SourceCachingForever(Record):
     """Processed once, never ingested again."""
 
     KIND: ClassVar[str] = "Forever"
@@ -88,8 +81,7 @@ SourceCaching = SourceCachingForever
 """How source data is cached."""
 
 
-@record
-class FetchStepUrl:
+class FetchStepUrl(Record):
     """Data at a URL."""
 
     KIND: ClassVar[str] = "Url"
@@ -100,8 +92,7 @@ class FetchStepUrl:
     headers: tuple[RequestHeader, ...] | None = None
 
 
-@record
-class FetchStepFilesGlob:
+class FetchStepFilesGlob(Record):
     """Files that match a glob pattern, one after the other."""
 
     KIND: ClassVar[str] = "FilesGlob"
@@ -112,8 +103,7 @@ class FetchStepFilesGlob:
     order: SourceOrdering | None = implied(default=SourceOrdering.ByName)
 
 
-@record
-class FetchStepContainer:
+class FetchStepContainer(Record):
     """Standard output of an OCI container."""
 
     KIND: ClassVar[str] = "Container"
@@ -124,8 +114,7 @@ class FetchStepContainer:
     env: tuple[EnvVar, ...] | None = None
 
 
-@record
-class FetchStepMqtt:
+class FetchStepMqtt(Record):
     """Messages of an MQTT broker."""
 
     KIND: ClassVar[str] = "Mqtt"
@@ -137,8 +126,7 @@ class FetchStepMqtt:
     topics: tuple[MqttTopicSubscription, ...]
 
 
-@record
-class FetchStepEthereumLogs:
+class FetchStepEthereumLogs(Record):
     """Transaction logs of an Ethereum node."""
 
     KIND: ClassVar[str] = "EthereumLogs"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.odf.model.events import DatasetKind, MetadataEvent
-from odfbuild.odf.model.record import U64, record
+from odfbuild.odf.model.record import U64, Record
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 
 
-@record
-class MetadataBlock:
+class MetadataBlock(Record):
     """One link of the chain."""
 
     system_time: Timestamp
@@ -19,8 +18,7 @@ class MetadataBlock:
     event: MetadataEvent
 
 
-@record
-class DatasetSnapshot:
+class DatasetSnapshot(Record):
     """A dataset as defined by a person: alias, kind and the events that define it."""
 
     name: DatasetAlias

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from odfbuild.odf.model.record import record
+from odfbuild.odf.model.record import Record
 
 
-@record
-class MergeStrategyAppend:
+class MergeStrategyAppend(Record):
     """Everything is appended."""
 
     KIND: ClassVar[str] = "Append"
 
 
-@record
-class MergeStrategyLedger:
+class MergeStrategyLedger(Record):
     """Records whose key was never seen are appended."""
 
     KIND: ClassVar[str] = "Ledger"
@@ -23,8 +21,7 @@ class MergeStrategyLedger:
     primary_key: tuple[str, ...]
 
 
-@record
-class MergeStrategySnapshot:
+class MergeStrategySnapshot(Record):
     """Differences to the current state are recorded."""
 
     KIND: ClassVar[str] = "Snapshot"
@@ -33,8 +30,7 @@ class MergeStrategySnapshot:
     compare_columns: tuple[str, ...] | None = None
 
 
-@record
-class MergeStrategyChangelogStream:
+class MergeStrategyChangelogStream(Record):
     """The source is a changelog already."""
 
     KIND: ClassVar[str] = "ChangelogStream"
@@ -42,8 +38,7 @@ class MergeStrategyChangelogStream:
     primary_key: tuple[str, ...]
 
 
-@record
-class MergeStrategyUpsertStream:
+class MergeStrategyUpsertStream(Record):
     """The source is a stream of upserts and deletes."""
 
     KIND: ClassVar[str] = "UpsertStream"

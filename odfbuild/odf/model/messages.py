@@ -9,13 +9,12 @@ from typing import ClassVar
 
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model.data import OffsetInterval
-from odfbuild.odf.model.record import U64, implied, record
+from odfbuild.odf.model.record import U64, Record, implied
 from odfbuild.odf.model.transform import Transform
 from odfbuild.odf.timestamp import Timestamp
 
 
-@record
-class DatasetVocabulary:
+class DatasetVocabulary(Record):
     """Names of the system columns."""
 
     offset_column: str | None = implied(default="offset")
@@ -24,16 +23,14 @@ class DatasetVocabulary:
     event_time_column: str | None = implied(default="event_time")
 
 
-@record
-class Watermark:
+class Watermark(Record):
     """A watermark and when it was recorded."""
 
     system_time: Timestamp
     event_time: Timestamp
 
 
-@record
-class RawQueryRequest:
+class RawQueryRequest(Record):
     """A query over raw input data."""
 
     input_data_paths: tuple[str, ...]
@@ -41,8 +38,7 @@ class RawQueryRequest:
     output_data_path: str
 
 
-@record
-class TransformRequestInput:
+class TransformRequestInput(Record):
     """An input of a transform request."""
 
     dataset_id: DatasetId
@@ -55,8 +51,7 @@ class TransformRequestInput:
     explicit_watermarks: tuple[Watermark, ...]
 
 
-@record
-class TransformRequest:
+class TransformRequest(Record):
     """The next step of a transformation."""
 
     dataset_id: DatasetId
@@ -74,15 +69,13 @@ class TransformRequest:
 # --- Answers ---
 
 
-@record
-class RawQueryResponseProgress:
+class RawQueryResponseProgress(Record):
     """The query is running."""
 
     KIND: ClassVar[str] = "Progress"
 
 
-@record
-class RawQueryResponseSuccess:
+class RawQueryResponseSuccess(Record):
     """The query wrote its result."""
 
     KIND: ClassVar[str] = "Success"
@@ -90,8 +83,7 @@ class RawQueryResponseSuccess:
     num_records: U64
 
 
-@record
-class RawQueryResponseInvalidQuery:
+class RawQueryResponseInvalidQuery(Record):
     """The query was refused: its author has to correct it."""
 
     KIND: ClassVar[str] = "InvalidQuery"
@@ -99,8 +91,7 @@ class RawQueryResponseInvalidQuery:
     message: str
 
 
-@record
-class RawQueryResponseInternalError:
+class RawQueryResponseInternalError(Record):
     """The engine failed."""
 
     KIND: ClassVar[str] = "InternalError"
@@ -118,15 +109,13 @@ RawQueryResponse = (
 """What an engine says about a raw query: any number of times progress, then one of the others."""
 
 
-@record
-class TransformResponseProgress:
+class TransformResponseProgress(Record):
     """The transformation is running."""
 
     KIND: ClassVar[str] = "Progress"
 
 
-@record
-class TransformResponseSuccess:
+class TransformResponseSuccess(Record):
     """The step was performed; without an interval it gave no records."""
 
     KIND: ClassVar[str] = "Success"
@@ -135,8 +124,7 @@ class TransformResponseSuccess:
     new_watermark: Timestamp | None = None
 
 
-@record
-class TransformResponseInvalidQuery:
+class TransformResponseInvalidQuery(Record):
     """The query was refused: its author has to correct it."""
 
     KIND: ClassVar[str] = "InvalidQuery"
@@ -144,8 +132,7 @@ class TransformResponseInvalidQuery:
     message: str
 
 
-@record
-class TransformResponseInternalError:
+class TransformResponseInternalError(Record):
     """The engine failed."""
 
     KIND: ClassVar[str] = "InternalError"
@@ -163,15 +150,13 @@ TransformResponse = (
 """What an engine says about a transformation: any number of times progress, then another."""
 
 
-@record
-class RawQueryResponseRoot:
+class RawQueryResponseRoot(Record):
     """An answer as it travels: FlatBuffers have no union as their root."""
 
     value: RawQueryResponse
 
 
-@record
-class TransformResponseRoot:
+class TransformResponseRoot(Record):
     """An answer as it travels: FlatBuffers have no union as their root."""
 
     value: TransformResponse

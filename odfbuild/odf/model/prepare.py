@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from odfbuild.odf.model.record import record
+from odfbuild.odf.model.record import Record
 
 
 class CompressionFormat(Enum):
@@ -15,8 +15,7 @@ class CompressionFormat(Enum):
     Zip = 1
 
 
-@record
-class PrepStepDecompress:
+class PrepStepDecompress(Record):
     """Decompress; `subPath` picks a file of an archive."""
 
     KIND: ClassVar[str] = "Decompress"
@@ -25,8 +24,7 @@ class PrepStepDecompress:
     sub_path: str | None = None
 
 
-@record
-class PrepStepPipe:
+class PrepStepPipe(Record):
     """Pipe through a command, without a shell."""
 
     KIND: ClassVar[str] = "Pipe"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from odfbuild.odf.model.data_schema import DataSchema
-from odfbuild.odf.model.record import implied, record
+from odfbuild.odf.model.record import Record, implied
 
 
-@record
-class ReadStepCsv:
+class ReadStepCsv(Record):
     """Comma-separated values."""
 
     KIND: ClassVar[str] = "Csv"
@@ -27,8 +26,7 @@ class ReadStepCsv:
     schema: DataSchema | None = None
 
 
-@record
-class ReadStepGeoJson:
+class ReadStepGeoJson(Record):
     """One GeoJSON FeatureCollection."""
 
     KIND: ClassVar[str] = "GeoJson"
@@ -37,8 +35,7 @@ class ReadStepGeoJson:
     schema: DataSchema | None = None
 
 
-@record
-class ReadStepEsriShapefile:
+class ReadStepEsriShapefile(Record):
     """ESRI shapefile in a ZIP archive."""
 
     KIND: ClassVar[str] = "EsriShapefile"
@@ -48,8 +45,7 @@ class ReadStepEsriShapefile:
     schema: DataSchema | None = None
 
 
-@record
-class ReadStepParquet:
+class ReadStepParquet(Record):
     """Apache Parquet."""
 
     KIND: ClassVar[str] = "Parquet"
@@ -58,8 +54,7 @@ class ReadStepParquet:
     schema: DataSchema | None = None
 
 
-@record
-class ReadStepJson:
+class ReadStepJson(Record):
     """JSON with an array of objects at `subPath`."""
 
     KIND: ClassVar[str] = "Json"
@@ -72,8 +67,7 @@ class ReadStepJson:
     schema: DataSchema | None = None
 
 
-@record
-class ReadStepNdJson:
+class ReadStepNdJson(Record):
     """One JSON object a line."""
 
     KIND: ClassVar[str] = "NdJson"
@@ -85,8 +79,7 @@ class ReadStepNdJson:
     schema: DataSchema | None = None
 
 
-@record
-class ReadStepNdGeoJson:
+class ReadStepNdGeoJson(Record):
     """One GeoJSON feature a line."""
 
     KIND: ClassVar[str] = "NdGeoJson"

@@ -5,27 +5,24 @@ from __future__ import annotations
 from typing import ClassVar
 
 from odfbuild.odf.identity import DatasetRef
-from odfbuild.odf.model.record import record
+from odfbuild.odf.model.record import Record
 
 
-@record
-class SqlQueryStep:
+class SqlQueryStep(Record):
     """A query; with an alias it becomes a view for later steps, without one it is the result."""
 
     alias: str | None = None
     query: str
 
 
-@record
-class TemporalTable:
+class TemporalTable(Record):
     """A stream turned into a temporal table (as-of joins)."""
 
     name: str
     primary_key: tuple[str, ...]
 
 
-@record
-class TransformSql:
+class TransformSql(Record):
     """SQL in the dialect of `engine`. Committed in normal form: `queries` only."""
 
     KIND: ClassVar[str] = "Sql"
@@ -41,8 +38,7 @@ Transform = TransformSql
 """Processing that shapes data."""
 
 
-@record
-class TransformInput:
+class TransformInput(Record):
     """An input of a transformation; committed with a DID and an alias."""
 
     dataset_ref: DatasetRef

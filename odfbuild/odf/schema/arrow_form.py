@@ -53,7 +53,7 @@ from odfbuild.odf.schema.arrow_encoding import (
     encoding_of,
 )
 from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError, read_raw
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _UNITS = {
     "s": TimeUnit.Second,
@@ -216,8 +216,7 @@ def _odf_item(field: arrow.Field) -> DataType:
     return _optional(kind, field.nullable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layouts:
+class Layouts(Value, kw_only=True):
     """How Arrow lays out values whose field does not say, as `bufferEncoding` would say it."""
 
     string: Mapping[str, Any] | None = None

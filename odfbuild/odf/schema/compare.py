@@ -23,7 +23,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.ddl import ddl_of_both
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 ENCODING_KEYS = (
     "arrow.apache.org/bufferEncoding",
@@ -40,8 +40,7 @@ class Comparison(Enum):
     NON_EQUIVALENT = "NonEquivalent"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Value, kw_only=True):
     """One difference. `item` is its kind, `field` the column; `inner` says what changed inside.
 
     Kinds: FieldAdded, FieldRemoved, FieldReordered (with both indices), FieldTypeChanged,

@@ -16,11 +16,10 @@ from odfbuild.odf.schema.arrow_form import odf_form
 from odfbuild.odf.schema.arrow_raw import write_raw
 from odfbuild.odf.schema.compare import incompatibilities, strip_encoding
 from odfbuild.odf.schema.widening import holds_all_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaGrowth:
+class SchemaGrowth(Value):
     """What becomes of a schema: `added` columns, or the `problems` that make the change breaking.
 
     `schema` has the columns in the order of the new records; it is the committed one when nothing

@@ -24,7 +24,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema.attributes import only_redescribes
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.places import Path, Place, path_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
 def source_conflict(snapshot: DatasetSnapshot, place: Place) -> PlanError | None:
@@ -73,8 +73,7 @@ def breaking_change(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Value):
     """A change that breaks something: the code of its error, what, where, and evidence."""
 
     code: str

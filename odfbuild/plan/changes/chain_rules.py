@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from msgspec.structs import replace
+
 from odfbuild.errors import ChainError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.rules import check
 from odfbuild.odf.chain.state import ChainState, advance
-from odfbuild.odf.changed import changed
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetTransform, TransformInput
 from odfbuild.odf.multihash import Multihash
@@ -75,7 +76,7 @@ def _identified(event: MetadataEvent) -> MetadataEvent:
         else TransformInput(dataset_ref=_made_up(each.dataset_ref), alias=each.alias)
         for each in event.inputs
     )
-    return changed(event, inputs=inputs)
+    return replace(event, inputs=inputs)
 
 
 def _made_up(alias: DatasetAlias) -> DatasetId:

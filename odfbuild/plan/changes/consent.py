@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Value):
     """Consent about the dataset `name`, and with `readers` about all that consumed it, too."""
 
     name: str

@@ -37,7 +37,7 @@ from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.columns.described import described_otherwise
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
 from odfbuild.plan.places import Place, path_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Identities = Mapping[str, DatasetId]
 """DIDs by alias in lower case, of every dataset that has a chain."""
@@ -56,8 +56,7 @@ _CODES: dict[type, tuple[ReasonCode, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Value):
     """Events to append, why, and the refusal if there is one (then there are no events).
 
     When a changed query goes forward over a history, `records_under_old_query` and `eras` tell what

@@ -19,7 +19,7 @@ from odfbuild.plan.inputs import ChainIdentities
 from odfbuild.plan.model import DatasetPlan, Plan, ReasonCode
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.policy import OnQueryChange, Policy, on_query_change
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 _REFUSED_CHANGES = frozenset(
@@ -28,8 +28,7 @@ _REFUSED_CHANGES = frozenset(
 """Why a change is refused that a rebuild makes possible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Value):
     """What entry `number` of `policies` wants for the changed query of a dataset.
 
     It is `forward` where records cannot be corrected.

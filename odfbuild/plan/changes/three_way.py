@@ -23,7 +23,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.model import EventChange
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _Slots = dict[str, MetadataEvent]
 
@@ -40,8 +40,7 @@ _NAMES: dict[str, tuple[str, type]] = {
 _SCHEMA = _NAMES["schema"][0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Value, kw_only=True):
     """What two sides come to.
 
     `conflicts` names what both changed differently. `on_theirs` are the events that bring our

@@ -28,7 +28,7 @@ from odfbuild.odf.schema import arrow
 from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.plan.model import ColumnEffect
 from odfbuild.plan.places import Path, Place, path_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.schema.evolution import SchemaGrowth
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 Source = SetPollingSource | AddPushSource
 
 
-@dataclass(frozen=True, slots=True)
-class Evolution:
+class Evolution(Value):
     """`columns` are those of the dataset afterwards, `None` when they cannot be told.
 
     With a `refusal`, `broken` are the columns that readers would miss or find of another type.

@@ -15,7 +15,7 @@ from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.columns.of_query import Names
 from odfbuild.plan.model import ColumnCause, ColumnEffect
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 LOOKED_INTO = 500
 """Queries of readers that are parsed for one plan; whoever comes later counts as affected."""
@@ -26,8 +26,7 @@ LISTED = 8
 _BY = tuple(Influence)
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Value):
     """A derivative: its query, its inputs by alias, and how to find the columns of both."""
 
     transform: TransformSql

@@ -15,14 +15,13 @@ from odfbuild.engine.lineage import Origins
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Value):
     """A column: its name as Spark gives it, and the expression behind it.
 
     `type` (in committed form) and `nullable` are `None` where unknown. Where lineage is followed,
@@ -42,8 +41,7 @@ Names = Mapping[str, tuple[str, ...] | None]
 """Names of the columns of each input by alias; `None` where they are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Value):
     """The columns of a result, and the text of all that decides which records it has."""
 
     columns: Columns
@@ -88,8 +86,7 @@ Tables = Mapping[str, Columns | None]
 """Relations that a query may read, by name in lower case; `None`: their columns are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Value):
     """What a SELECT reads: columns by what a relation is called there, in the order of FROM.
 
     `open`: a bare name may be more than a column of these. `listed`: `*` stands for all of them,
@@ -230,8 +227,7 @@ class Reader:
         return name, _renamed(columns, renamed)
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Value):
     """Where a SELECT stands: the relations that it may name, and what queries around it read."""
 
     tables: Tables

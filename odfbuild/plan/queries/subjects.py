@@ -22,14 +22,13 @@ from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.places import Place, path_of, placed
 from odfbuild.plan.queries.keys import unknown_keys
 from odfbuild.project.model import Definition
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Shaping = SetTransform | SetPollingSource | AddPushSource
 """Events that say which columns a dataset has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Value, kw_only=True):
     """A query or source to check, and what it reads.
 
     `transform` is `None` where there is nothing to translate or nothing for Spark. `inputs` are the

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.project.git.repository import signed
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from git import Repo
@@ -22,8 +22,7 @@ REF = "odfbuild"
 _FIELDS = "%x1e%H%x1f%aN%x1f%aI%x1f%s%x1f"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitInfo:
+class CommitInfo(Value, kw_only=True):
     """A commit of Git: full hash, author, time of authorship (RFC 3339), first line of message."""
 
     hash: str
@@ -35,8 +34,7 @@ class CommitInfo:
         return f'commit {self.hash[:10]} "{self.subject}" ({self.author})'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
+class Anchor(Value, kw_only=True):
     """The heads (text of hashes by name of dataset) that runs at a commit left."""
 
     commit: CommitInfo

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(Value):
     """What a rule found in a definition.
 
     `path` leads to the value below `content` (empty: the whole of it), `query` to line and column

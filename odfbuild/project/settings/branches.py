@@ -7,11 +7,10 @@ from typing import Annotated
 
 from odfbuild.declared_settings import setting
 from odfbuild.project.settings.freshness import age, parse_age
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchSettings:
+class BranchSettings(Value, kw_only=True):
     """Settings of branches."""
 
     keep: Annotated[timedelta, age(parse_age)] = setting(

@@ -21,7 +21,7 @@ from odfbuild.engine.checks import (
     Unique,
 )
 from odfbuild.project.settings.by_name import Name, Patterns, matching
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Path = tuple[str | int, ...]
 """Where a check is declared, below `checks`: number of the entry, kind, number or name."""
@@ -29,16 +29,14 @@ Path = tuple[str | int, ...]
 Columns = tuple[Name, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Value):
     """The column of another dataset that has the values of one."""
 
     to: Name = setting()
     field: Name = setting()
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Value):
     """Checks by patterns of names; those whose severity is `warn` stop nothing."""
 
     match: Patterns = setting()

@@ -20,7 +20,7 @@ from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
 from odfbuild.project.settings.tables import TableSettings
 from odfbuild.project.settings.watermarks import WatermarkRule
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Storage = Annotated[
     str,
@@ -43,16 +43,14 @@ ProjectName = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class Environment(Value, kw_only=True):
     """Where an environment keeps its chains and data, if not where the others do."""
 
     state: str | None = setting(None, "Folder of its chains (default: chains-NAME)")
     storage: Storage | None = setting(None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Value, kw_only=True):
     """The settings of a project."""
 
     name: ProjectName = setting()
@@ -106,8 +104,7 @@ class Content:
     lint: Levels = setting({}, "Levels of rules for `odfbuild lint` (default: warn)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectFile:
+class ProjectFile(Value, kw_only=True):
     """All of odfbuild.yaml."""
 
     kind: Literal["Project"] = setting()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Patterns, last_matching
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _AGE = re.compile(r"^(\d{1,5})([smhdw])$")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -34,8 +34,7 @@ def age(made: Callable[[str], Any]) -> Fits:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
+class Freshness(Value):
     """Datasets whose name matches may lag so much behind the clock."""
 
     match: Patterns = setting()

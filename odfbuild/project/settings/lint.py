@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from odfbuild.declared_settings import Fits, schema_of
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Value):
     """A rule; `about` says in one line what it finds."""
 
     code: str

@@ -9,11 +9,10 @@ from collections.abc import Iterable
 
 from odfbuild.declared_settings import setting
 from odfbuild.project.settings.by_name import Name, Patterns, last_matching
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Value):
     """Datasets whose name matches have these owners."""
 
     match: Patterns = setting()

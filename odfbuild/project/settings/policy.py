@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Patterns, matching
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Ruling = Annotated[Literal["allow", "refuse"], Fits(default="allow")]
 OnQueryChange = Literal["forward", "correct", "rebuild"]
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Value):
     """What may happen to datasets whose name matches; nothing is said of what is `None`.
 
     Breaking changes are always refused.

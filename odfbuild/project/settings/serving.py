@@ -9,13 +9,12 @@ from typing import Annotated
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Patterns
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _Positive = Annotated[int, Fits(minimum=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Value, kw_only=True):
     """What the owner of a token may do, or everybody if there is no token."""
 
     name: str = setting("", "Who has the token, for the access log")
@@ -25,8 +24,7 @@ class Access:
     replace: Patterns = setting((), "Datasets whose history may be replaced, too")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(Value, kw_only=True):
     """Who may do what, and limits."""
 
     access: tuple[Access, ...] = setting((), "Who may do what; rights add up")

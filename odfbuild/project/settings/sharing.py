@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Name, Patterns
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 Address = Annotated[
     str,
@@ -20,8 +20,7 @@ Address = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepositorySettings:
+class RepositorySettings(Value, kw_only=True):
     """A repository by its name: where it is, and whom it trusts."""
 
     url: Address = setting()
@@ -36,8 +35,7 @@ class RepositorySettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Publishing:
+class Publishing(Value):
     """Datasets whose name matches are pushed to a repository after each apply."""
 
     match: Patterns = setting()

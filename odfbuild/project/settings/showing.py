@@ -11,11 +11,10 @@ from fnmatch import fnmatchcase
 
 from odfbuild.declared_settings import setting
 from odfbuild.project.settings.by_name import Patterns, last_matching
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ShownColumns:
+class ShownColumns(Value):
     """Which columns are shown: those of `include` that are not among `exclude`."""
 
     include: Patterns = setting(("*",))
@@ -32,8 +31,7 @@ class ShownColumns:
         return tuple(filter(self.allow, columns))
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Value):
     """Whether records of datasets whose name matches may be shown, and which columns."""
 
     match: Patterns = setting()
@@ -41,8 +39,7 @@ class Shown:
     columns: ShownColumns = setting(ShownColumns(), "Columns whose values may be shown")
 
 
-@dataclass(frozen=True, slots=True)
-class Showing:
+class Showing(Value):
     """What all entries together let out; of several that match a dataset, the last one wins."""
 
     entries: tuple[Shown, ...] = ()

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Name, Patterns
 from odfbuild.project.settings.freshness import age, parse_age
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 FormatName = Literal["kartothek", "delta", "iceberg", "parquet"]
 
@@ -50,8 +50,7 @@ Size = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class TableSettings:
+class TableSettings(Value):
     """Each dataset whose name matches is published as a table; all entries that match count."""
 
     match: Patterns = setting()

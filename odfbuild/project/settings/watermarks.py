@@ -15,7 +15,7 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.settings.by_name import Patterns, last_matching
 from odfbuild.project.settings.freshness import age, parse_age
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _STEPS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 86_400}
 """Seconds to which `nowMinus` is rounded down, by its unit: not every apply moves a watermark."""
@@ -25,8 +25,7 @@ def _ns(age: str) -> int:
     return parse_age(age) // timedelta(microseconds=1) * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
+class Lag(Value):
     """A time before the clock, and what its end is rounded down to, in nanoseconds."""
 
     ns: int
@@ -46,8 +45,7 @@ _FIRST = Timestamp.parse("0001-01-01T00:00:00Z")
 """No time before it can be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkRule:
+class WatermarkRule(Value):
     """How watermarks move of root datasets whose name matches; times are nanoseconds."""
 
     match: Patterns = setting()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.project.settings.by_name import matching
 from odfbuild.project.settings.tables import FormatName, TableSettings
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Config
@@ -19,8 +19,7 @@ PLACEHOLDER = "{dataset}"
 """Stands in names of tables for that of the dataset."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Value, kw_only=True):
     """A table of one dataset, as odfbuild.yaml declares it.
 
     `location` is absolute: a path, or the address of a store of objects. `entry` is the number of

@@ -1,22 +1,71 @@
 """YAML text to plain data, and from a place in the data back to the place in the text.
 
-Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reads all of YAML, and any
-text when there is something to report: `plain_yaml` keeps no positions.
+Scalars follow the core schema of YAML 1.2: `yes` and `on` are strings, keys may not repeat.
+Source: YAML 1.2.2, 10.3.2 "Tag Resolution".
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 from odfbuild.errors import Location, ProjectError
 from odfbuild.project.limits import ALIASED_VALUES, DEPTH, VALUES
 from odfbuild.project.yaml.broken import Stop, mistake_in
-from odfbuild.project.yaml.scalars import MAP, SCALARS, SEQ, STR, tag_of
 
 Path = tuple[str | int, ...]
+
+STR, MAP, SEQ = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))
+
+_TAGS: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+"""Tags other than text, with what they look like, by first letter."""
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    # Longer numbers fit nowhere: they stay text, and are refused where a number is meant.
+    ("int", r"[-+]?[0-9]{1,40}|0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+):
+    for _letter in _first:
+        _TAGS.setdefault(_letter, []).append(
+            (f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"))
+        )
+
+
+@lru_cache(8192)
+def tag_of(value: str) -> str:
+    """The tag of a plain scalar without one: half of those of a project are the same few keys."""
+    for tag, pattern in _TAGS.get(value[:1], ()):
+        if pattern.match(value):
+            return tag
+    return STR
+
+
+def _integer(value: str) -> int:
+    return int(value, 0) if value[:2] in ("0o", "0x") else int(value)
+
+
+def _float(value: str) -> float:
+    return float(value.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+SCALARS: dict[str, Callable[[str], Any]] = {
+    STR: str,
+    "tag:yaml.org,2002:bool": lambda value: value.lower() == "true",
+    "tag:yaml.org,2002:null": lambda value: None,
+    "tag:yaml.org,2002:int": _integer,
+    "tag:yaml.org,2002:float": _float,
+}
+"""The value of a scalar with a tag."""
 
 
 class _TooMany(Exception):
@@ -25,7 +74,7 @@ class _TooMany(Exception):
 
 @cache
 def _loader() -> Any:
-    """The class that composes nodes. Made when it is needed: most projects are read without it."""
+    """The class that composes nodes, made when it is needed: PyYAML takes long to import."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -58,7 +107,7 @@ def _loader() -> Any:
     return Loader
 
 
-def read_completely(text: str, file: str) -> list[Any]:
+def read_documents(text: str, file: str) -> list[Any]:
     """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
     try:
         nodes = compose(text, file)
@@ -72,7 +121,7 @@ def read_completely(text: str, file: str) -> list[Any]:
 # Each of many mistakes in one text asks for its place.
 @lru_cache(1)
 def compose(text: str, file: str) -> tuple[Any, ...]:
-    """The nodes of all documents, with their marks; errors as `read_completely`.
+    """The nodes of all documents, with their marks; errors as `read_documents`.
 
     Nobody changes them.
     """

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import Action
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
+class EventView(Value, kw_only=True):
     """An event that will be appended: its kind, where the definition says so, and its diff.
 
     With a `title` it is no event, but what that says.
@@ -20,8 +19,7 @@ class EventView:
     title: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Value, kw_only=True):
     """A dataset and what happens to it; `what` is one line, the rest are details.
 
     `same_as` names a dataset above from the same template that is changed, or refused, in the same

@@ -8,15 +8,14 @@ from dataclasses import replace
 
 from odfbuild.errors import Location
 from odfbuild.report.forms.rows import Row
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 _FEW = 20
 """So many different changes of one template are told apart."""
 _WORD = re.compile(r"\w+|\W")
 
 
-@dataclass(frozen=True, slots=True)
-class _Leader:
+class _Leader(Value):
     """The first instance with a change: its values, and the words of its changed lines."""
 
     name: str

@@ -8,12 +8,11 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import News, PinnedDataset, Plan
 from odfbuild.plan.tables import TableStep
 from odfbuild.report.forms.words import short
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalLine:
+class ExternalLine(Value):
     """A dataset of others: what is pinned of it, in words."""
 
     sign: str

@@ -38,15 +38,14 @@ from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 _NO_CHANGES = "No changes. All datasets are up to date."
 _NONE_SELECTED = "No changes. The selected datasets are up to date."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanView:
+class PlanView(Value, kw_only=True):
     """A plan as rows between a head line and closing lines; what drifted comes before the rows."""
 
     project: str

@@ -45,7 +45,7 @@ from odfbuild.odf.model.messages import (
     TransformResponseInvalidQuery,
     TransformResponseProgress,
 )
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
@@ -59,8 +59,7 @@ _CALLERS = 8
 _STOP_SECONDS = 2.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(Value, kw_only=True):
     """Where to listen, which folders Spark may read, and how much a checkpoint may hold."""
 
     addresses: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from odfbuild.engine.spark.results.counted import check_read
 from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.small_jobs import is_short
 from odfbuild.odf.model import ReadStepCsv
-from odfbuild.values import dataclass
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,8 +31,7 @@ _BLANK_OF_JSON = b" \t\r\n"
 _MAY_BE_BLANK = re.compile(rb"(?:\A|\n)[\x00-\x20]")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCount:
+class ReadCount(Value):
     """`has` records are in a source; `read()` are those that tasks have read, if that is known."""
 
     has: int
