@@ -24,7 +24,8 @@ from odfbuild.values import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.engine.contract import SliceFile, Vocabulary
+    from odfbuild.engine.contract import SliceFile
+    from odfbuild.odf.vocabulary import Vocabulary
 
 _UNITS = {
     "week": 604_800_000_000,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.of_query import columns_of
 from odfbuild.plan.queries.check import errors_of
 

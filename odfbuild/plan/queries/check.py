@@ -11,11 +11,11 @@ from collections.abc import Container, Mapping
 
 from sqlglot import exp
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import Location, QueryError
 from odfbuild.odf.model import TransformSql
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.of_query import (
     Column,
     Columns,
