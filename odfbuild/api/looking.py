@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.api.dataset import Dataset
-    from odfbuild.authoring.linting import Finding
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.ages import DatasetAge
     from odfbuild.inspect.ask import QueryOptions
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
+    from odfbuild.project.lint.finding import Finding
     from odfbuild.repository.listing import ListedDataset
     from odfbuild.survey.blame import BlamedBlock
     from odfbuild.verify.provenance import TracedRecords

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
     from odfbuild.apply.options import Listener
     from odfbuild.apply.reset import Reset
-    from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
+    from odfbuild.project.git.shared import MovedDataset
     from odfbuild.repository.outcome import Transfer
     from odfbuild.store.transfer import StoredObject
     from odfbuild.survey.approved import Approved

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.checks import Asked, Relationship, Sql
-from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
+from odfbuild.engine.contract import Engine
 from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.project.config import FILE
 from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text

@@ -21,8 +21,6 @@ from odfbuild.engine.contract import (
     Told,
     TransformResult,
     TransformTask,
-    Vocabulary,
-    vocabulary_of,
 )
 from odfbuild.engine.event_windows import count_late, late_records, windows_of
 from odfbuild.engine.forecast import expected_mode
@@ -62,6 +60,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.changes.equality import unpinned
 from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project

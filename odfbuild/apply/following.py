@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from threading import Lock
 
-from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.odf.chain.step import Closeness
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import MetadataEvent, SetTransform, SetVocab
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.closeness import Derivative, Readers
 from odfbuild.project.model import Project
 from odfbuild.store.workspace import Workspace

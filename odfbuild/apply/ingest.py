@@ -28,7 +28,6 @@ from odfbuild.engine.contract import (
     LocalTimes,
     OnSchemaChange,
     Skipped,
-    vocabulary_of,
 )
 from odfbuild.engine.key_index import key_index
 from odfbuild.engine.precision import micros_in
@@ -52,6 +51,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema.arrow_schema import from_odf, schema_of
 from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
 from odfbuild.store import merge_slices

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from odfbuild.apply.ingest import declared_columns
-from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary_of
+from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.engine.translate.named import NO_ENGINES, Engines
 from odfbuild.engine.translate.runnable import release_for
@@ -38,6 +38,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.schema.evolution import grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.queries.subjects import texts_in
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable

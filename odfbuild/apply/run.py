@@ -32,7 +32,7 @@ from odfbuild.apply.roots.read_ahead import Ahead, ReadAhead
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import EngineResult, StepProgress, vocabulary_of
+from odfbuild.engine.contract import EngineResult, StepProgress
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
@@ -50,6 +50,7 @@ from odfbuild.odf.model import (
     SetTransform,
 )
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.plan.changes.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode, replays, takes_engine
 from odfbuild.plan.readers import consumers_of

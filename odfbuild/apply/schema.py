@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
@@ -16,6 +15,7 @@ from odfbuild.odf.schema.arrow_raw import write_raw
 from odfbuild.odf.schema.compare import strip_encoding
 from odfbuild.odf.schema.evolution import described_as, grow, grown_event, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.odf.vocabulary import Vocabulary
 
 
 def ensure_schema(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.contract import EngineResult
 from odfbuild.engine.slice import StagedSlice, write_slice
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 
 
 def stage_slice(

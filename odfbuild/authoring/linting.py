@@ -9,6 +9,7 @@ from itertools import groupby
 from odfbuild.authoring.doubtful import doubtful_parts
 from odfbuild.errors import Location, OdfbuildError, in_order
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
+from odfbuild.project.lint.finding import Finding
 from odfbuild.project.lint.flaw import Flaw
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
 from odfbuild.project.lint.sources import flaws_of_definition
@@ -21,20 +22,6 @@ from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.queries import wrong_queries
 from odfbuild.survey.unit_tests import unit_tests_of
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a rule found: where, how bad (`warn`, `error`), and what to do; `can_fix`: by `fix`."""
-
-    rule: Rule
-    level: str
-    message: str
-    help: str
-    place: Location
-    dataset: str | None = None
-    notes: tuple[str, ...] = ()
-    can_fix: bool = False
 
 
 @dataclass(frozen=True, slots=True)

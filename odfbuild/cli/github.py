@@ -12,11 +12,11 @@ from odfbuild.cli.runner import is_github
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odfbuild.authoring.linting import Finding
     from odfbuild.cli.console import Console
     from odfbuild.errors import OdfbuildError
     from odfbuild.inspect.data_diff.model import Comparison
     from odfbuild.plan.saved import SavedPlan
+    from odfbuild.project.lint.finding import Finding
     from odfbuild.project.model import Config
     from odfbuild.survey.outcome import ApplyOutcome
 

@@ -145,8 +145,8 @@ def _command(text: str, columns: Columns) -> str:
 
 def _columns(state: Context, history: bool) -> Columns:
     """What questions can use; the system columns are there in the history only."""
-    from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.schema.arrow_form import read_schema
+    from odfbuild.odf.vocabulary import vocabulary_of
 
     found: dict[str, dict[str, str]] = {}
     for name, each in state.workspace().readable().items():

@@ -23,8 +23,8 @@ def tail(
     from odfbuild.extras import require_pyarrow
 
     require_pyarrow("records")
-    from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.records import records_to_data
+    from odfbuild.odf.vocabulary import vocabulary_of
     from odfbuild.records.records import newest_records
     from odfbuild.report.records.table import render_records
     from odfbuild.store.as_of import states_at

@@ -26,9 +26,9 @@ from odfbuild.engine.checks import (
     Sql,
     Unique,
 )
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import CheckError, InSettings
 from odfbuild.odf.operation import APPEND, CORRECT_TO
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072

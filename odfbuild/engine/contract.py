@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Choice
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 from odfbuild.values import Value
 
@@ -24,32 +25,10 @@ if TYPE_CHECKING:
     from odfbuild.engine.ranges import Ranges
     from odfbuild.errors import Location
     from odfbuild.odf.identity import DatasetId
-    from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, SqlQueryStep, TransformSql
+    from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
     from odfbuild.odf.model.messages import Watermark
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.committed import Committed
-
-
-class Vocabulary(Value):
-    """Names of the system columns."""
-
-    offset: str = "offset"
-    operation_type: str = "op"
-    system_time: str = "system_time"
-    event_time: str = "event_time"
-
-
-def vocabulary_of(vocab: SetVocab | None) -> Vocabulary:
-    """The names in force when `vocab` is the latest event of its kind."""
-    default = Vocabulary()
-    if vocab is None:
-        return default
-    return Vocabulary(
-        offset=vocab.offset_column or default.offset,
-        operation_type=vocab.operation_type_column or default.operation_type,
-        system_time=vocab.system_time_column or default.system_time,
-        event_time=vocab.event_time_column or default.event_time,
-    )
 
 
 class SliceFile(Value):

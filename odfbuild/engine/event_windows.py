@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from odfbuild.engine.contract import SliceFile, Vocabulary
+    from odfbuild.engine.contract import SliceFile
+    from odfbuild.odf.vocabulary import Vocabulary
 
 _UNITS = {
     "week": 604_800_000_000,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import InputSlices, SliceFile, Vocabulary
+from odfbuild.engine.contract import InputSlices, SliceFile
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.merged_copies import NO_COPIES
 
 if TYPE_CHECKING:

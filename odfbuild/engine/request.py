@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, vocabulary_of
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
 from odfbuild.odf.chain.projection import Projection
@@ -19,6 +19,7 @@ from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.branches import Limit
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore

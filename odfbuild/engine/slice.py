@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.arrays import of_numbers, one_of
-from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.contract import EngineResult
 from odfbuild.engine.pipeline import Worker, ahead
 from odfbuild.engine.precision import has_micros
 from odfbuild.engine.required import all_optional, as_required, missing_in
@@ -28,6 +28,7 @@ from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.values import Value
 
 _BATCH_ROWS = 131_072

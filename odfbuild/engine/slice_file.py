@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.pipeline import Worker
 from odfbuild.odf.multihash import SHA3_256, Multihash
+from odfbuild.odf.vocabulary import Vocabulary
 
 _READ_BYTES = 1 << 20
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from odfbuild.gitops.defined import check_defined
 from odfbuild.gitops.publish import folder_in, refused, remote_of, was_second
 from odfbuild.project.git.references import references_in
 from odfbuild.project.git.repository import BRANCHES, repository, signed
+from odfbuild.project.git.shared import SharedBranch
 from odfbuild.store.branches import BranchName, unknown_branch
 from odfbuild.store.creation import prepare_state_folder
 from odfbuild.store.files import make_folder, write_file
@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 _PURPOSE = "there is nothing to share a branch by"
-
-
-@dataclass(frozen=True, slots=True)
-class SharedBranch:
-    """A branch of datasets at a `remote`; `datasets` are those in it, `files` what moved."""
-
-    branch: str
-    remote: str
-    datasets: tuple[str, ...]
-    files: int
 
 
 def push_branch(

@@ -8,7 +8,6 @@ changed other datasets, and refused if they changed one of the same.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import ChainError, PlanError, StaleHeadError
@@ -18,6 +17,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.project.git.notes import REF
 from odfbuild.project.git.references import Reference, references_in, references_of
 from odfbuild.project.git.repository import NOTES, inside, repository, signed
+from odfbuild.project.git.shared import MovedDataset, Published, describe
 from odfbuild.store.branches import HEAD, BranchInfo
 from odfbuild.store.references import parse_head
 from odfbuild.wording import count, named
@@ -31,31 +31,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5
 _THEIRS = "refs/notes/odfbuild-theirs"
-
-
-@dataclass(frozen=True, slots=True)
-class MovedDataset:
-    """What the commit brings of a dataset, on its head or in a `branch`: new blocks and records.
-
-    `rewritten`: the history that the last commit had is no part of the new one; `gone`: the chain,
-    or the branch, was removed.
-    """
-
-    name: str
-    branch: str | None = None
-    blocks: int = 0
-    records: int = 0
-    rewritten: bool = False
-    gone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What became of the chains: the new commit (`None`: Git had all), and where it was pushed."""
-
-    datasets: tuple[MovedDataset, ...]
-    commit: str | None = None
-    pushed: str | None = None
 
 
 def publish(
@@ -120,16 +95,6 @@ def message_for(moved: tuple[MovedDataset, ...]) -> str:
     if None not in branches:
         title += f" in {named(sorted(filter(None, branches)))}"
     return "\n".join([title, "", *map(describe, moved)])
-
-
-def describe(moved: MovedDataset) -> str:
-    """`flights: 1 block, 28,330 records`, and `flights (branch pr-12): …`."""
-    name = moved.name if moved.branch is None else f"{moved.name} (branch {moved.branch})"
-    if moved.gone:
-        return f"{name}: removed"
-    blocks = count(moved.blocks, "block")
-    records = count(moved.records, "record")
-    return f"{name}: {'rewritten, ' if moved.rewritten else ''}{blocks}, {records}"
 
 
 def commit_chains(repo: Repo, config: Config, message: str) -> str | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from odfbuild.engine.contract import vocabulary_of
 from odfbuild.engine.event_windows import EventWindows, late_records, windows_of
 from odfbuild.engine.request import history_files
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.workspace import Workspace
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import EngineFactory, vocabulary_of
+from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import OdfbuildError
 from odfbuild.inspect.ask import Question, asked_of
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.provenance import Extent, TracedRecords, provenance

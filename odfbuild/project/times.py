@@ -43,7 +43,7 @@ def time_problems(snapshot: DatasetSnapshot) -> Iterator[tuple[Path, ProjectErro
 def _event_time(snapshot: DatasetSnapshot) -> str:
     """The name of the column; the contract with engines takes a plan longer to import than all
     that is here, and few definitions have such times."""
-    from odfbuild.engine.contract import vocabulary_of
+    from odfbuild.odf.vocabulary import vocabulary_of
 
     vocab = next((each for each in snapshot.metadata if isinstance(each, SetVocab)), None)
     return vocabulary_of(vocab).event_time

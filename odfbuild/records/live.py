@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Mapping
 
-from odfbuild.engine.contract import vocabulary_of
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
@@ -23,6 +22,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.committed import Committed, CommittedSlice
 from odfbuild.store.disposable import read_disposable, write_disposable
 from odfbuild.store.workspace import Workspace
@@ -40,7 +40,9 @@ def live_records(
     counted of states that are not the `newest` is not kept.
     """
     file = workspace.cache / "live-records.bin"
-    kept: dict[str, tuple[bytes, int]] = read_disposable(file, _STAMP, dict[str, tuple[bytes, int]]) or {}
+    kept: dict[str, tuple[bytes, int]] = (
+        read_disposable(file, _STAMP, dict[str, tuple[bytes, int]]) or {}
+    )
     new: dict[str, tuple[bytes, int]] = {}
     found: dict[str, int | None] = {}
     for name, state in states.items():

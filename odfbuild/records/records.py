@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import vocabulary_of
 from odfbuild.errors import RecordsError
 from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.records.claimed import MOST, size_of, too_large, written_out
 from odfbuild.records.pin import Pin, View
 from odfbuild.records.reading import BATCH_ROWS, read, read_backwards, type_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import Vocabulary
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.committed import files_of
 
 if TYPE_CHECKING:

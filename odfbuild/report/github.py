@@ -13,7 +13,7 @@ from uuid import uuid4
 from odfbuild.errors import Location, OdfbuildError
 
 if TYPE_CHECKING:
-    from odfbuild.authoring.linting import Finding
+    from odfbuild.project.lint.finding import Finding
 
 ANNOTATIONS = 10
 """Of one kind in one step, more are not shown."""

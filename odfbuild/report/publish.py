@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from odfbuild.gitops.branch_reference import SharedBranch
-from odfbuild.gitops.publish import Published, describe
+from odfbuild.project.git.shared import Published, SharedBranch, describe
 from odfbuild.wording import count
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import OdfbuildError, Path, RecordsError
 from odfbuild.odf.model import SetTransform, TransformInput
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.project.model import Definition
 from odfbuild.project.unit_tests import Given, Records, UnitTest, read_unit_tests

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import SliceFile, vocabulary_of
+from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.event_windows import EventWindows, Handover, count_late, handover, windows_of
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
 from odfbuild.extras import has_engine
 from odfbuild.odf.model import SetTransform
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import Value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.errors import InSettings, TableError, together
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import read_schema
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:

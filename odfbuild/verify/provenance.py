@@ -20,8 +20,6 @@ from odfbuild.engine.contract import (
     Origin,
     Provenance,
     ProvenanceTask,
-    Vocabulary,
-    vocabulary_of,
 )
 from odfbuild.engine.lineage import Influence, Lineage, Origins
 from odfbuild.engine.mode import Mode
@@ -40,6 +38,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.store.committed import Committed
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.replay import Histories, Replay, plan_replay

@@ -20,7 +20,6 @@ from odfbuild.engine.contract import (
     Told,
     TransformResult,
     TransformTask,
-    vocabulary_of,
 )
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
@@ -37,6 +36,7 @@ from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.odf.schema.compare import incompatibilities
 from odfbuild.odf.schema.evolution import required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.apply.derive import read_inputs, stage_transform
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.contract import EngineResult
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import is_due
@@ -27,6 +27,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.workspace import Workspace
 from tests.apply.plain_engine import RESULT, PlainEngine
 

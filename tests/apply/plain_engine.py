@@ -27,10 +27,10 @@ from odfbuild.engine.contract import (
     StepProgress,
     TransformResult,
     TransformTask,
-    Vocabulary,
 )
 from odfbuild.engine.mode import RECORD_BY_RECORD
 from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, ReadStepParquet, TransformSql
+from odfbuild.odf.vocabulary import Vocabulary
 
 MILLIS = pa.timestamp("ms", "UTC")
 RESULT = pa.schema([("event_time", MILLIS), ("id", pa.int64()), ("value", pa.int64())])

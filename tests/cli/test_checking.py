@@ -12,8 +12,8 @@ import pytest
 
 from odfbuild.engine.audit import audit
 from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship, RowCount, Unique
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import CheckError
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.errors.test_wrong_settings import RIGHT

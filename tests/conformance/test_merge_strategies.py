@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.merging.changes import project
 from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import IngestError
@@ -19,6 +18,7 @@ from odfbuild.odf.model import (
     ReadStepParquet,
 )
 from odfbuild.odf.schema.arrow_schema import to_odf
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.conformance.vectors import cases
 from tests.ingest import merge_model
 from tests.ingest.run_ingest import ingest, write_history

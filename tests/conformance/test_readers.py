@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStep
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.odf.yaml_form import from_data
 from tests.conformance.arrow_values import type_of
 from tests.conformance.vectors import cases

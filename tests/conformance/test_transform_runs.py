@@ -15,7 +15,7 @@ import pytest
 from odfbuild.apply.derive import read_inputs, stage_transform
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
+from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.errors import Errors, OdfbuildError
 from odfbuild.odf.model import (
@@ -30,6 +30,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.workspace import Workspace
 from tests.conformance.arrow_values import type_of
 from tests.conformance.test_writer_scenarios import merge_of

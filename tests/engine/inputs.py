@@ -6,8 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, Vocabulary
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.vocabulary import Vocabulary
 
 MILLIS = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(

@@ -15,13 +15,13 @@ from odfbuild.engine.contract import (
     InputSlices,
     SliceFile,
     TransformTask,
-    Vocabulary,
 )
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.odf.chain.step import output_watermark
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 
 VOCAB = Vocabulary()
 MILLIS = pa.timestamp("ms", "UTC")

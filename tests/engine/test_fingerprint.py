@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.queries import transform
 from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
 from odfbuild.errors import Errors, OdfbuildError
 from odfbuild.odf.model import TemporalTable
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
 
 VOCAB = Vocabulary()

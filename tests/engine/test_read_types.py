@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.errors import IngestError, QueryError
 from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson, ReadStepParquet
 from odfbuild.odf.schema.arrow_schema import to_odf
 from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.ingest.run_ingest import ingest
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.of_query import columns_of, result_of
 from odfbuild.plan.columns.query_lineage import lineage_of
 from odfbuild.plan.queries.check import errors_of

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import Engine, EngineResult, IngestTask, Vocabulary
+from odfbuild.engine.contract import Engine, EngineResult, IngestTask
 from odfbuild.engine.slice import records_of
 from odfbuild.odf.model import (
     DataSlice,
@@ -20,6 +20,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.committed import CommittedSlice
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 

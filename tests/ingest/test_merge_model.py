@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.merging.changes import project as project_frame
 from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import IngestError
@@ -27,6 +26,7 @@ from odfbuild.odf.model import (
     SqlQueryStep,
     TransformSql,
 )
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.ingest.merge_model import merge, project
 from tests.ingest.run_ingest import LATE, ingest, write_history
 

@@ -11,11 +11,12 @@ import pytest
 import shapefile
 
 from odfbuild.declared_settings import read
-from odfbuild.engine.contract import IngestTask, Vocabulary
+from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.errors import IngestError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import MergeStrategyAppend, ReadStepEsriShapefile
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.ingest.run_ingest import LATE, OneFile
 
 GREEK, RUSSIAN, GERMAN = "Αθήνα", "Москва", "Köln"

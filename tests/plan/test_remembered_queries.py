@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.apply.queries import _key
-from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.contract import InputSlices
 from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.queries import check
 from odfbuild.plan.queries.changed import ChangedQueries
 from odfbuild.survey import decision_cache

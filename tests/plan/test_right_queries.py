@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.of_query import Columns, columns_of
 from odfbuild.plan.queries.check import errors_of
 from odfbuild.survey.definitions import read_definitions

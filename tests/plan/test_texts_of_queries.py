@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.of_query import columns_of
 from odfbuild.plan.queries.check import errors_of
 

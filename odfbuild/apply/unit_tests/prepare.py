@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from odfbuild.apply.queries import Checked
 from odfbuild.apply.unit_tests.typed import Unfit, optional_schema, typed
-from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.contract import InputSlices
 from odfbuild.errors import Path, RecordsError
 from odfbuild.odf.records import OPERATIONS
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.project.model import Definition
 from odfbuild.project.unit_tests import Given, Records, Step, UnitTest
 from odfbuild.survey.unit_tests import alias_of, givable, input_of, transform_of, wrong_columns

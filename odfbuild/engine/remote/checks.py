@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import Told, TransformResult, TransformTask, Vocabulary
+from odfbuild.engine.contract import Told, TransformResult, TransformTask
 from odfbuild.engine.mode import BY_CHECKPOINT
 from odfbuild.engine.remote.accused import Accused
 from odfbuild.engine.remote.files import StepFiles
 from odfbuild.odf.model import OffsetInterval
 from odfbuild.odf.model.messages import TransformResponseSuccess
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO
+from odfbuild.odf.vocabulary import Vocabulary
 
 _MILLIS = pa.timestamp("ms", "UTC")
 _FILES, _OFFSETS, _SYSTEM, _COLUMNS, _CHECKPOINT = "E1441", "E1442", "E1443", "E1444", "E1445"

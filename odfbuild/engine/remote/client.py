@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     import grpc
     import pyarrow as pa
 
-    from odfbuild.engine.contract import Vocabulary
     from odfbuild.engine.remote.container import Runtime
     from odfbuild.odf.model import TransformSql
+    from odfbuild.odf.vocabulary import Vocabulary
 
 _POLL_SECONDS = 0.02
 _LOGS_KEPT = 20

@@ -25,7 +25,6 @@ from odfbuild.engine.contract import (
     StepProgress,
     TransformResult,
     TransformTask,
-    Vocabulary,
 )
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.mode import BY_CHECKPOINT
@@ -39,6 +38,7 @@ from odfbuild.engine.translate.named import (
 )
 from odfbuild.engine.translate.runnable import ran_on_spark
 from odfbuild.errors import EngineError
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import InputSlices, TransformTask, Vocabulary
+from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.odf.identity import DatasetAlias, DatasetId, name_like
 from odfbuild.odf.model import OffsetInterval, SqlQueryStep, TransformSql
 from odfbuild.odf.model.messages import (
@@ -20,6 +20,7 @@ from odfbuild.odf.model.messages import (
     TransformRequestInput,
 )
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.merged_copies import NO_COPIES
 
 if TYPE_CHECKING:

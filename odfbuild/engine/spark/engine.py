@@ -23,7 +23,6 @@ from odfbuild.engine.contract import (
     StepProgress,
     TransformResult,
     TransformTask,
-    Vocabulary,
 )
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
@@ -52,6 +51,7 @@ from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
 from odfbuild.fallbacks import fell_back
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, Vocabulary
-from odfbuild.engine.contract import vocabulary_of as vocabulary
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.request import history_files
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.inspect.data_diff.compare import Side, compare
@@ -31,6 +30,8 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import MetadataEvent, SetTransform, SetVocab
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.odf.vocabulary import vocabulary_of as vocabulary
 from odfbuild.plan.model import DatasetPlan, ReasonCode
 from odfbuild.records.records import records_of
 from odfbuild.store.committed import files_of

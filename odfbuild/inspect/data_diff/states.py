@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from odfbuild.engine.contract import Vocabulary
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.multihash import Multihash
+    from odfbuild.odf.vocabulary import Vocabulary
     from odfbuild.project.model import Config
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
@@ -25,6 +24,7 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.schema import arrow
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.plan.model import ColumnEffect
 from odfbuild.plan.places import Path, Place, path_of

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddPushSource,
@@ -19,6 +18,7 @@ from odfbuild.odf.model import (
     SetVocab,
     TransformSql,
 )
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.columns.evolution import committed_columns, result_of_source
 from odfbuild.plan.columns.of_query import Column, Columns, result_of
 from odfbuild.plan.columns.shape import shape_of

@@ -12,7 +12,6 @@ from collections.abc import Container, Mapping
 from sqlglot import exp
 
 from odfbuild.engine import functions as lists
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.parsed import PIPE, SqlglotError, TooMuch, statements
 from odfbuild.engine.places import index_in, place_at, place_of, place_of_word
 from odfbuild.engine.sql_words import words_of
@@ -20,6 +19,7 @@ from odfbuild.errors import Location, QueryError
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.ddl import ddl_of
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.of_query import (
     Column,
     Columns,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import AddPushSource, MergeStrategyAppend, SetPollingSource
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.evolution import result_of_source
 from odfbuild.plan.places import Path
 from odfbuild.wording import did_you_mean

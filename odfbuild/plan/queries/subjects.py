@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.translate.named import Engines, remote_of
 from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.errors import OdfbuildError
@@ -17,6 +16,7 @@ from odfbuild.odf.model import (
     SetTransform,
     TransformSql,
 )
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.evolution import source_columns
 from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.places import Place, path_of, placed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odfbuild.authoring.linting import Finding
+from odfbuild.project.lint.finding import Finding
 from odfbuild.report.errors import render_place
 from odfbuild.report.forms.visible import visible
 from odfbuild.wording import count

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from odfbuild.apply.collect import collect
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.odf.model import SetDataSchema
 from odfbuild.odf.schema.arrow_schema import to_odf
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.verify.integrity import verify_integrity

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import InputSlices, SliceFile, Vocabulary
+from odfbuild.engine.contract import InputSlices, SliceFile
 from odfbuild.engine.part_of_inputs import part_of
 from odfbuild.engine.step_limits import limit_of_step
 from odfbuild.odf.model import ExecuteTransform
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.branches import Limit
 from odfbuild.store.dataset import DatasetStore
 from tests.apply.tiny import QUERY

@@ -6,9 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
+from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.spark.queries import transform
 from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
 
 pytestmark = pytest.mark.spark

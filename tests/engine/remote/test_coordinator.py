@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, Vocabulary
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.remote.files import step_files, transform_request
 from odfbuild.engine.remote.wire import EXECUTE_TRANSFORM, MalformedMessage
 from odfbuild.odf.model import OffsetInterval, SqlQueryStep, TransformSql
@@ -30,6 +30,7 @@ from odfbuild.odf.model.messages import (
     TransformResponseSuccess,
 )
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.apply.tiny import QUERY
 from tests.engine.remote.fake_engine import MILLIS, FakeEngine, Script, for_ever, serving
 from tests.engine.remote.project import Remote, remote

@@ -18,7 +18,6 @@ from odfbuild.engine.contract import (
     InputSlices,
     TransformResult,
     TransformTask,
-    Vocabulary,
 )
 from odfbuild.engine.mode import RECORD_BY_RECORD
 from odfbuild.errors import QueryError
@@ -32,6 +31,7 @@ from odfbuild.odf.model.messages import (
     Watermark,
 )
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.engine.remote.coordinator import NOW, Line, id_of
 
 

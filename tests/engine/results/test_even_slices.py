@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odfbuild.engine import slice as module
-from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.contract import EngineResult
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 
 RESULT = pa.schema(
     [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import IngestTask, Vocabulary
+from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.slice import records_of
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -18,6 +18,7 @@ from odfbuild.odf.model import (
     ReadStepNdJson,
     ReadStepParquet,
 )
+from odfbuild.odf.vocabulary import Vocabulary
 from tests.ingest.run_ingest import LATE, OneFile
 
 pytestmark = pytest.mark.spark

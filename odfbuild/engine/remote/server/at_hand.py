@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import SliceFile, Vocabulary
+from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.remote.server.problems import malformed
 from odfbuild.engine.settings import FileAccess
 from odfbuild.engine.spark.session.sandbox import beyond
@@ -25,6 +25,7 @@ from odfbuild.errors import EngineError
 from odfbuild.odf.model.data import OffsetInterval
 from odfbuild.odf.model.messages import Watermark
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import Engine, InputSlices, QueryTask, SliceFile, Vocabulary
+from odfbuild.engine.contract import Engine, InputSlices, QueryTask, SliceFile
 from odfbuild.engine.remote.server.at_hand import Desk, schema_in, unreadable
 from odfbuild.engine.remote.server.output import complete
 from odfbuild.engine.remote.server.problems import malformed
@@ -16,6 +16,7 @@ from odfbuild.engine.remote.server.step import normal
 from odfbuild.engine.slice import committed, records_of
 from odfbuild.engine.translate.runnable import runnable
 from odfbuild.odf.model.messages import RawQueryRequest, RawQueryResponseSuccess
+from odfbuild.odf.vocabulary import Vocabulary
 
 _INPUT = "input"
 _NO_SYSTEM_COLUMNS = Vocabulary(

@@ -20,7 +20,6 @@ from odfbuild.engine.contract import (
     SliceFile,
     TransformResult,
     TransformTask,
-    Vocabulary,
 )
 from odfbuild.engine.event_times import event_times
 from odfbuild.engine.event_windows import windows_of
@@ -55,6 +54,7 @@ from odfbuild.odf.model.messages import (
 )
 from odfbuild.odf.schema.evolution import described_as, grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.odf.vocabulary import Vocabulary
 
 LARGEST = 256 << 20
 """Bytes of earlier records in a checkpoint."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.results.frames import quote, sql_type
 from odfbuild.engine.spark.results.hidden import FILE, OP, PAIR, ROW
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

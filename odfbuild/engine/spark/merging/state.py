@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import IngestTask, Vocabulary
+from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.merging.changes import latest, project, unseen
 from odfbuild.engine.spark.results.executor import KEPT, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.errors import ChainError
 from odfbuild.fallbacks import fell_back
 from odfbuild.odf.operation import RETRACT
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.committed import Committed, CommittedSlice, files_of
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.side_cars import SideCarFolder, SideCars

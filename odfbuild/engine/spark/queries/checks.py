@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.status import message
 from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import CheckError
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

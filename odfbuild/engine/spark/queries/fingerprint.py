@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.queries.findings import Report
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.odf.model import TransformSql
+from odfbuild.odf.vocabulary import Vocabulary
 
 _UNCLEAR = re.compile(r"""["\\$\0]|/\*""")
 """Where Spark and `words_of` may disagree on where a text or a comment ends."""

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.results.frames import marked, quote, read_slices, union
 from odfbuild.odf.operation import APPEND, CORRECT_TO
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

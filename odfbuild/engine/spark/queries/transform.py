@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import (
-    InputSlices,
-    TransformResult,
-    TransformTask,
-    Vocabulary,
-)
+from odfbuild.engine.contract import InputSlices, TransformResult, TransformTask
 from odfbuild.engine.mode import SUBQUERY, Choice, Mode
 from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
@@ -40,6 +35,7 @@ from odfbuild.engine.spark.results.sorted_parts import ordered_parts
 from odfbuild.engine.spark.session.limits import files_read
 from odfbuild.engine.translate.runnable import is_spark, runnable
 from odfbuild.errors import Errors, QueryError
+from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
