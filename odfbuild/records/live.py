@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
@@ -28,6 +29,8 @@ from odfbuild.store.disposable import read_disposable, write_disposable
 from odfbuild.store.workspace import Workspace
 
 _STAMP = b"odfbuild live records 1\n"
+_Taken: TypeAlias = dict[str, tuple[bytes, int]]
+"""By identity of a dataset: a head, and how many records were taken back up to it."""
 _APPENDS = MergeStrategyAppend | MergeStrategyLedger
 
 

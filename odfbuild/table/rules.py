@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import InSettings, TableError, together
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import read_schema
-from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
