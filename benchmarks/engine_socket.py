@@ -24,11 +24,11 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from odfbuild.engine.remote.server.calls import Calls
-from odfbuild.engine.remote.server.serve import Serving, listening
+from odfbuild.engine.process.server.calls import Calls
+from odfbuild.engine.process.server.serve import Serving, listening
 from odfbuild.engine.spark.start import start_engine
 from tests.engine.inputs import sql
-from tests.engine.remote.coordinator import NOW, Chain, Line
+from tests.engine.process.coordinator import NOW, Chain, Line
 from tests.engine.stepwise import Derived, Source
 
 COLUMNS = [pa.field("id", pa.int64()), pa.field("value", pa.int64())]

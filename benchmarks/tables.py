@@ -139,7 +139,7 @@ def queries(work: Path, options: argparse.Namespace) -> None:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    from odfbuild.kartothek.dataset import open_dataset
+    from odfbuild.records.kartothek.dataset import open_dataset
     from odfbuild.store.place import Folder
 
     roots = {name: project(work / f"query-{name}", name) for name in ("kartothek", "delta")}
@@ -256,9 +256,9 @@ def _pieces(records: int) -> Iterator[range]:
 
 def publish(root: Path) -> None:
     """Bring the table of a project up to date."""
+    from odfbuild.exchange.tables.publish import publish as bring_up_to_date
     from odfbuild.project.config import load_config
     from odfbuild.project.tables.declared import declared_tables
-    from odfbuild.table.publish import publish as bring_up_to_date
     from tests.records.chains import workspace
 
     config = load_config(root)

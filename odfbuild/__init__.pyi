@@ -21,8 +21,12 @@ from odfbuild.errors import RecordsError as RecordsError
 from odfbuild.errors import RepositoryError as RepositoryError
 from odfbuild.errors import StaleHeadError as StaleHeadError
 from odfbuild.errors import TableError as TableError
-from odfbuild.graph.dag import Graph as Graph
+from odfbuild.exchange.repositories.outcome import Transfer as Transfer
+from odfbuild.exchange.repositories.outcome import TransferStatus as TransferStatus
+from odfbuild.inspect.verify.check import Verdict as Verdict
+from odfbuild.inspect.verify.finding import Finding as Finding
 from odfbuild.plan.explain import Explanation as Explanation
+from odfbuild.plan.graph.dag import Graph as Graph
 from odfbuild.plan.model import Action as Action
 from odfbuild.plan.model import ColumnEffect as ColumnEffect
 from odfbuild.plan.model import DatasetPlan as DatasetPlan
@@ -32,14 +36,10 @@ from odfbuild.plan.model import Plan as Plan
 from odfbuild.plan.model import Reason as Reason
 from odfbuild.plan.model import ReasonCode as ReasonCode
 from odfbuild.records.pin import Pin as Pin
-from odfbuild.repository.outcome import Transfer as Transfer
-from odfbuild.repository.outcome import TransferStatus as TransferStatus
 from odfbuild.survey.outcome import ApplyOutcome as ApplyOutcome
 from odfbuild.survey.outcome import DatasetOutcome as DatasetOutcome
 from odfbuild.survey.outcome import Status as Status
 from odfbuild.survey.outcome import TableOutcome as TableOutcome
-from odfbuild.verify.check import Verdict as Verdict
-from odfbuild.verify.finding import Finding as Finding
 from odfbuild.version import __version__ as __version__
 
 __all__: list[str]

@@ -43,7 +43,7 @@ def test_importing_odfbuild_changes_no_logger() -> None:
     program = """
 import logging
 import odfbuild, odfbuild.api.project, odfbuild.cli.main, odfbuild.plan.build
-import odfbuild.engine.parsed, odfbuild.engine.spark.start
+import odfbuild.sql.parsed, odfbuild.engine.spark.start
 changed = {
     name: (each.level, each.handlers, each.filters)
     for name, each in {"": logging.getLogger(), **logging.Logger.manager.loggerDict}.items()

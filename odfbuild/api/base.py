@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 from odfbuild.api.display import register
 from odfbuild.errors import BranchError
-from odfbuild.graph.selection import Selection
 from odfbuild.plan.changes.consent import Consent
+from odfbuild.plan.graph.selection import Selection
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
 from odfbuild.store.branches import BranchName, Limit
@@ -68,7 +68,7 @@ class Base:
 
     def workspace(self) -> Workspace:
         """The chains of the project, for what has no method here."""
-        from odfbuild.repository.fetch_on_demand import workspace_of
+        from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 
         found = workspace_of(self.config())
         found.check_branch()
@@ -90,8 +90,8 @@ class Base:
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
 
     def _start_engine(self, expected_bytes: int = 0) -> Engine:
-        from odfbuild.engine.remote.start import Place, start_engines
-        from odfbuild.engine.resident.find import engine_for
+        from odfbuild.engine.process.resident.find import engine_for
+        from odfbuild.engine.process.start import Place, start_engines
         from odfbuild.engine.shared import lend
 
         config = self.config()

@@ -11,9 +11,9 @@ from odfbuild.survey.names import block_in
 
 if TYPE_CHECKING:
     from odfbuild.apply.unit_tests.run import Outcome
-    from odfbuild.engine.audit import Violation
+    from odfbuild.inspect.verify.check import Verdict
+    from odfbuild.records.audit import Violation
     from odfbuild.store.transfer import StoredObject
-    from odfbuild.verify.check import Verdict
 
 
 class Checking(Base):
@@ -40,8 +40,8 @@ class Checking(Base):
         >>> project.verify(integrity=True).findings
         ()
         """
-        from odfbuild.verify.check import verify
-        from odfbuild.verify.reproduce import Extent, upstream
+        from odfbuild.inspect.verify.check import verify
+        from odfbuild.inspect.verify.reproduce import Extent, upstream
 
         workspace = self.workspace()
         names = self._named(workspace, datasets)
@@ -96,7 +96,7 @@ class Checking(Base):
     def _unit_test(self, datasets: Sequence[str]) -> tuple[Outcome, ...]:
         from odfbuild.apply.unit_tests.run import unit_test
         from odfbuild.engine.lazy import LazyEngine
-        from odfbuild.graph.selection import Selection
+        from odfbuild.plan.graph.selection import Selection
         from odfbuild.survey.survey import choose
 
         selection = Selection(select=tuple(datasets))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from odfbuild.engine.contract import EngineFactory
+    from odfbuild.inspect.verify.provenance import TracedRecords
     from odfbuild.project.model import Config
     from odfbuild.records.records import Records
     from odfbuild.store.workspace import Workspace
-    from odfbuild.verify.provenance import TracedRecords
 
 PIN = b"odfbuild.pin"
 """Under this key, the metadata of every Arrow schema has the citation."""
@@ -242,7 +242,7 @@ class Dataset:
         """
         from odfbuild.extras import require_engine
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent
+        from odfbuild.inspect.verify.provenance import Extent
 
         require_engine("`provenance()`")
         offset = record if isinstance(record, int) else self._offset_of(record)

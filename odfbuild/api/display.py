@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from odfbuild.displayed import HTML, TEXT
 
 if TYPE_CHECKING:
-    from odfbuild.graph.dag import Graph
+    from odfbuild.inspect.verify.check import Verdict
+    from odfbuild.inspect.verify.provenance import TracedRecords
+    from odfbuild.plan.graph.dag import Graph
     from odfbuild.plan.model import Plan
-    from odfbuild.verify.check import Verdict
-    from odfbuild.verify.provenance import TracedRecords
 
 
 def _plan_as_text(plan: Plan) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import StepProgress
-    from odfbuild.repository.outcome import Transfer
+    from odfbuild.exchange.repositories.outcome import Transfer
     from odfbuild.survey.outcome import DatasetOutcome
 
 _LOG = logging.getLogger("odfbuild.apply")
-_TRANSFERS = logging.getLogger("odfbuild.repository")
+_TRANSFERS = logging.getLogger("odfbuild.exchange.repositories")
 
 
 class Logged:

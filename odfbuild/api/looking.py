@@ -10,8 +10,8 @@ from odfbuild.api.base import Base
 from odfbuild.api.times import Time, moment, timestamp
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
-from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.graph.selection import Selection
 from odfbuild.plan.model import Plan
 from odfbuild.store.branches import Limit
 from odfbuild.survey.names import existing
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.api.dataset import Dataset
-    from odfbuild.graph.dag import Graph
+    from odfbuild.exchange.repositories.listing import ListedDataset
     from odfbuild.inspect.ages import DatasetAge
     from odfbuild.inspect.ask import QueryOptions
     from odfbuild.inspect.corrections import Corrections
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from odfbuild.inspect.proof import VerifiedProof
     from odfbuild.inspect.status import ProjectStatus
     from odfbuild.inspect.tables import TableFacts
+    from odfbuild.inspect.verify.provenance import TracedRecords
     from odfbuild.inspect.vintage import Vintage
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
+    from odfbuild.plan.graph.dag import Graph
     from odfbuild.project.lint.finding import Finding
-    from odfbuild.repository.listing import ListedDataset
     from odfbuild.survey.blame import BlamedBlock
-    from odfbuild.verify.provenance import TracedRecords
 
 
 class Looking(Base):
@@ -111,7 +111,7 @@ class Looking(Base):
         >>> sorted(project.heads())
         ['derived', 'root']
         """
-        from odfbuild.survey.moving_heads import consistent_heads
+        from odfbuild.store.moving_heads import consistent_heads
 
         found = consistent_heads(self.workspace())
         return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
@@ -277,7 +277,7 @@ class Looking(Base):
         `columns`: which columns of which inputs its own are made of.
         """
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent
+        from odfbuild.inspect.verify.provenance import Extent
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
@@ -396,7 +396,7 @@ class Looking(Base):
 
     def lint(self, *datasets: str) -> list[Finding]:
         """Errors and warnings of `odfbuild lint` for these datasets, or all; changes nothing."""
-        from odfbuild.authoring.linting import lint
+        from odfbuild.api.authoring.linting import lint
         from odfbuild.survey.definitions import look_at_definitions
 
         found = look_at_definitions(self._folder, self._given)
@@ -485,7 +485,7 @@ class Looking(Base):
 
         `RepositoryError` E1015 where the server does not tell what it has.
         """
-        from odfbuild.repository.open import Remotes
+        from odfbuild.exchange.repositories.open import Remotes
 
         config = self.config()
         with Remotes(config.root, config.repositories) as remotes:

@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, BinaryIO
 
-from odfbuild.api.authoring import Authoring
 from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
+from odfbuild.api.definitions import Authoring
 from odfbuild.api.keys import Keys
 from odfbuild.api.logged import Logged, LoggedTransfers
 from odfbuild.api.looking import Looking
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
     from odfbuild.apply.options import Listener
     from odfbuild.apply.reset import Reset
+    from odfbuild.exchange.repositories.outcome import Transfer
     from odfbuild.plan.model import Plan
     from odfbuild.project.git.shared import MovedDataset
-    from odfbuild.repository.outcome import Transfer
     from odfbuild.store.transfer import StoredObject
     from odfbuild.survey.approved import Approved
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, TableOutcome
@@ -140,8 +140,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         that no table has.
         """
         from odfbuild.apply.tables import publish_table
+        from odfbuild.exchange.tables.planned import no_such_table
         from odfbuild.project.tables.declared import declared_tables
-        from odfbuild.table.planned import no_such_table
 
         config, workspace = self.config(), self._on_heads("rebuild_tables")
         found = {each.name.lower(): each for each in declared_tables(config, workspace.aliases())}
@@ -168,8 +168,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         the head; `name+` includes all downstream datasets. `forward` names datasets for which
         nothing is done that only `onQueryChange` in odfbuild.yaml asks for.
         """
-        from odfbuild.graph.selection import Selection
         from odfbuild.plan.changes.consent import Consent
+        from odfbuild.plan.graph.selection import Selection
         from odfbuild.survey.promotion import survey_promotion
 
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
@@ -335,10 +335,10 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         from where it was pushed to, and no head moves.
         """
         from odfbuild.apply.transfers import pull_datasets
+        from odfbuild.exchange.repositories.branch_requests import BranchRequest
+        from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
+        from odfbuild.exchange.repositories.requests import PullRequest
         from odfbuild.project.load import read_project
-        from odfbuild.repository.branch_requests import BranchRequest
-        from odfbuild.repository.fetch_on_demand import workspace_of
-        from odfbuild.repository.requests import PullRequest
 
         project = read_project(self._folder, self._given)
         if self._given.branch is not None:
@@ -386,8 +386,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         with one dataset is part of its `Transfer`. In a branch, that is published beside the heads.
         """
         from odfbuild.apply.transfers import push_datasets
-        from odfbuild.repository.branch_requests import BranchRequest
-        from odfbuild.repository.requests import PushRequest, own_datasets
+        from odfbuild.exchange.repositories.branch_requests import BranchRequest
+        from odfbuild.exchange.repositories.requests import PushRequest, own_datasets
 
         if self._given.branch is not None and name is not None:
             raise ValueError("a branch is pushed beside the heads, without name")
@@ -432,7 +432,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
 
         `StaleHeadError` E0701 when others pushed the same datasets first.
         """
-        from odfbuild.gitops.publish import publish
+        from odfbuild.api.git.publish import publish
 
         done = publish(
             self.config(),

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.checks import Asked, Relationship, Sql
 from odfbuild.engine.contract import Engine
 from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
 from odfbuild.odf.schema.arrow_schema import schema_of
@@ -21,13 +20,14 @@ from odfbuild.project.config import FILE
 from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
 from odfbuild.project.yaml.source import locate
+from odfbuild.records.checks import Asked, Relationship, Sql
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.engine.audit import Violation
+    from odfbuild.records.audit import Violation
 
 FOLDER = "rejected"
 """Folder in the cache for files that did not keep to a check."""
@@ -114,7 +114,7 @@ class Audit(Value):
         self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
     ) -> tuple[Violation, ...]:
         """What the records in these files do not keep to."""
-        from odfbuild.engine.audit import audit
+        from odfbuild.records.audit import audit
 
         def query(check: Sql) -> tuple[int, str]:
             return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
@@ -133,7 +133,7 @@ class Audit(Value):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from odfbuild.engine.audit import no_such_column
+        from odfbuild.records.audit import no_such_column
 
         workspace = self.audits.workspace
         state = workspace.projection(check.to)

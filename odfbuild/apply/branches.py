@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from odfbuild.errors import StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.model import Config
+from odfbuild.store.branch_files import OwnFiles, own_files
 from odfbuild.store.branches import branch_cache, has_references
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import clear_unfinished
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.branch_files import OwnFiles, own_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from odfbuild.engine.translate.named import NO_ENGINES, Engines, is_remote_release
-from odfbuild.engine.translate.runnable import is_spark, release_for
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import MetadataEvent, SetTransform, TransformInput
 from odfbuild.plan.model import DatasetPlan
+from odfbuild.sql.translate.named import NO_ENGINES, Engines, is_remote_release
+from odfbuild.sql.translate.runnable import is_spark, release_for
 from odfbuild.store.workspace import Workspace
 
 

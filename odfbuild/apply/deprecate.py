@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from odfbuild.apply.definitions import by_another_engine
 from odfbuild.engine.contract import EngineFactory
-from odfbuild.engine.translate.named import NO_ENGINES, Engines
-from odfbuild.engine.translate.runnable import release_for
+from odfbuild.inspect.verify.check import Verdict, verify
+from odfbuild.inspect.verify.reproduce import inputs_ever
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.sql.translate.named import NO_ENGINES, Engines
+from odfbuild.sql.translate.runnable import release_for
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.check import Verdict, verify
-from odfbuild.verify.reproduce import inputs_ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,6 @@ from odfbuild.engine.contract import (
     TransformTask,
 )
 from odfbuild.engine.event_windows import count_late, late_records, windows_of
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import WINDOWS, Choice
 from odfbuild.engine.request import (
     StepInput,
     checkpoint_of_engine,
@@ -62,6 +60,8 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.changes.equality import unpinned
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import WINDOWS, Choice
 from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
@@ -278,8 +278,8 @@ def _check_columns(transaction: Transaction, result: TransformResult, vocab: Voc
     before = base.transform if base is not None and not base.query_waits else None
     if before is None or unpinned(before) != unpinned(state.transform):
         return
-    from odfbuild.engine.remote.accused import Accused
-    from odfbuild.engine.remote.checks import other_columns
+    from odfbuild.engine.process.accused import Accused
+    from odfbuild.engine.process.checks import other_columns
 
     differences = other_columns(schema_of(state.schema), dataset_schema(result.schema, vocab))
     if differences:

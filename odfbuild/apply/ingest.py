@@ -29,7 +29,6 @@ from odfbuild.engine.contract import (
     OnSchemaChange,
     Skipped,
 )
-from odfbuild.engine.key_index import key_index
 from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
@@ -54,6 +53,7 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
+from odfbuild.records.key_index import key_index
 from odfbuild.store import merge_slices
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.late_files import LATE_FILE, late_files

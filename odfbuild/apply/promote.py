@@ -23,7 +23,7 @@ from odfbuild.project.model import Config
 from odfbuild.store.claims import held_elsewhere
 from odfbuild.store.files import sync_folder, write_file
 from odfbuild.store.garbage import renew
-from odfbuild.survey.moving_heads import MANIFEST, Manifest, read_manifest
+from odfbuild.store.moving_heads import MANIFEST, Manifest, read_manifest
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.survey.promotion import in_branch
 

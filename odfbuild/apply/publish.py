@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from odfbuild.apply.transfers import push_datasets
 from odfbuild.errors import OdfbuildError
-from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
-from odfbuild.repository.requests import PushRequest
+from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus, Watcher
+from odfbuild.exchange.repositories.requests import PushRequest
 
 if TYPE_CHECKING:
     from odfbuild.survey.approved import Approved

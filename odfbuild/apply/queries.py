@@ -20,10 +20,7 @@ import pyarrow as pa
 from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.slice import dataset_schema
-from odfbuild.engine.translate.named import NO_ENGINES, Engines
-from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
-from odfbuild.graph.dag import dag_of, generations
 from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId, DatasetRef
@@ -39,8 +36,11 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.schema.evolution import grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
+from odfbuild.plan.graph.dag import dag_of, generations
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.queries.subjects import texts_in
+from odfbuild.sql.translate.named import NO_ENGINES, Engines
+from odfbuild.sql.translate.runnable import release_for
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 from odfbuild.survey.accepted_texts import AcceptedTexts
 from odfbuild.values import Value

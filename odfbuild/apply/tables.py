@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError, as_one
+from odfbuild.exchange.tables.planned import located
+from odfbuild.exchange.tables.remembered import remember
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.plan.tables import TableStep
 from odfbuild.project.tables.declared import Table, declared_tables
 from odfbuild.survey.outcome import ApplyOutcome, Status, TableOutcome
-from odfbuild.table.planned import located
-from odfbuild.table.remembered import remember
 
 if TYPE_CHECKING:
     from odfbuild.plan.model import Plan
@@ -62,7 +62,7 @@ def publish_table(
     config: Config, workspace: Workspace, table: Table, *, anew: str | None = None
 ) -> TableOutcome:
     """Bring one table up to date, or write it `anew` for that reason; never raises."""
-    from odfbuild.table.publish import publish
+    from odfbuild.exchange.tables.publish import publish
 
     began = time.monotonic()
     try:

@@ -10,14 +10,18 @@ from collections.abc import Iterable
 
 from odfbuild.apply.reset import Reset
 from odfbuild.apply.run_log import record_resets
+from odfbuild.exchange.repositories.branch_requests import (
+    BranchRequest,
+    branch_pulls,
+    branch_pushes,
+)
+from odfbuild.exchange.repositories.branches import pull_branches, push_branches
+from odfbuild.exchange.repositories.open import Remotes
+from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus, Watcher
+from odfbuild.exchange.repositories.pull import pull
+from odfbuild.exchange.repositories.push import push
+from odfbuild.exchange.repositories.requests import PullRequest, PushRequest, pulls_of, pushes_of
 from odfbuild.project.model import Config, Definition
-from odfbuild.repository.branch_requests import BranchRequest, branch_pulls, branch_pushes
-from odfbuild.repository.branches import pull_branches, push_branches
-from odfbuild.repository.open import Remotes
-from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
-from odfbuild.repository.pull import pull
-from odfbuild.repository.push import push
-from odfbuild.repository.requests import PullRequest, PushRequest, pulls_of, pushes_of
 from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.protection import check_unprotected

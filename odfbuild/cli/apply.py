@@ -30,7 +30,7 @@ from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
     from odfbuild.cli.console import Console
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.model import Plan
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.plan.subset import Subset

@@ -29,8 +29,8 @@ def comment(
     """
     import os
 
+    from odfbuild.api.git.comment import MARKER, put_comment, thread_of
     from odfbuild.errors import PlanError
-    from odfbuild.gitops.comment import MARKER, put_comment, thread_of
 
     state: Context = context.obj
     try:

@@ -101,7 +101,7 @@ def consents(*kinds: str) -> Callable[[typer.Context, str], list[str]]:
 
 def new_kinds(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Kinds of datasets that can be begun."""
-    from odfbuild.authoring.scaffold import KINDS
+    from odfbuild.api.authoring.scaffold import KINDS
 
     return list(KINDS.items())
 

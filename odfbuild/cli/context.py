@@ -13,12 +13,12 @@ from odfbuild.values import Value
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
     from odfbuild.engine.settings import EngineSettings
-    from odfbuild.graph.selection import Selection
+    from odfbuild.exchange.repositories.open import Remotes
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.model import Plan
     from odfbuild.project.model import Config
     from odfbuild.project.settings.owners import Ownership
-    from odfbuild.repository.open import Remotes
     from odfbuild.store.workspace import Workspace
     from odfbuild.survey.survey import PlanRequest, Survey
 
@@ -106,7 +106,7 @@ class Context(Value):
     def remotes(self) -> Remotes:
         """The project's repositories; where there is no project, those with an address."""
         from odfbuild.errors import OdfbuildError
-        from odfbuild.repository.open import Remotes
+        from odfbuild.exchange.repositories.open import Remotes
 
         try:
             config = self.config()
@@ -145,8 +145,8 @@ class Context(Value):
         Where programs are engines, too, it waits until it is asked, unless it is sure to be
         `needed`. A person who watches is told when it starts, unless that was done.
         """
-        from odfbuild.engine.remote.start import Place, start_engines
-        from odfbuild.engine.resident.find import engine_for
+        from odfbuild.engine.process.resident.find import engine_for
+        from odfbuild.engine.process.start import Place, start_engines
 
         config = self.config()
         settings = replace(config.engine, expected_bytes=expected_bytes)
@@ -164,7 +164,7 @@ class Context(Value):
 
     def _tell_of_start(self, config: Config, settings: EngineSettings) -> bool:
         """Say that Spark is being started, unless it runs already; whether it was said."""
-        from odfbuild.engine.resident.find import is_warm
+        from odfbuild.engine.process.resident.find import is_warm
 
         said = self.console.watched and not is_warm(config.root, settings, config.reach)
         if said:
@@ -174,6 +174,6 @@ class Context(Value):
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""
 
-        from odfbuild.repository.fetch_on_demand import workspace_of
+        from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 
         return workspace_of(self.config())

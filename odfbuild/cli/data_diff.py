@@ -13,8 +13,8 @@ from odfbuild.cli.context import Context
 from odfbuild.extras import require_pyarrow
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
     from odfbuild.inspect.data_diff.model import Comparison
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.project.model import Config
     from odfbuild.survey.survey import Survey
 

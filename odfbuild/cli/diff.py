@@ -26,8 +26,8 @@ from odfbuild.cli.plan_form import PlanForm, PlanFormOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odfbuild.graph.selection import Selection
     from odfbuild.inspect.data_diff.model import Comparison
+    from odfbuild.plan.graph.selection import Selection
 
 RevisionOrSelection = Annotated[
     "tuple[list[str], Selection]",
@@ -187,7 +187,7 @@ def _definitions(
     """Compare definitions."""
     from dataclasses import replace
 
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.report.definitions import differences_to_data, render_differences
     from odfbuild.report.errors import with_errors
     from odfbuild.survey.compare import compare_revisions, compare_with_chains

@@ -22,8 +22,8 @@ def doctor(
 
     Also works outside of a project. The exit code is 1 if a check fails.
     """
-    from odfbuild.health.check import Status
-    from odfbuild.health.survey import examine
+    from odfbuild.api.doctor.survey import examine
+    from odfbuild.inspect.health import Status
     from odfbuild.report.findings.health import health_to_data, render_health
 
     state: Context = context.obj

@@ -16,8 +16,8 @@ def start(context: typer.Context, *, as_json: JsonOptions) -> int:
     It serves commands of this user for this project, and ends when it had no work for
     `engine.idleMinutes` of odfbuild.yaml.
     """
-    from odfbuild.engine.resident.find import is_warm
-    from odfbuild.engine.resident.find import start as carry_out
+    from odfbuild.engine.process.resident.find import is_warm
+    from odfbuild.engine.process.resident.find import start as carry_out
     from odfbuild.report.engines import started_to_data
 
     state: Context = context.obj
@@ -35,7 +35,7 @@ def start(context: typer.Context, *, as_json: JsonOptions) -> int:
 
 def status(context: typer.Context, *, as_json: JsonOptions) -> int:
     """List the resident engines of this user on this machine, of all projects."""
-    from odfbuild.engine.resident.find import statuses
+    from odfbuild.engine.process.resident.find import statuses
     from odfbuild.report.engines import render_statuses, statuses_to_data
 
     state: Context = context.obj
@@ -59,8 +59,8 @@ def stop(
 
     Those of its branches and environments, too, and of other releases of odfbuild.
     """
-    from odfbuild.engine.resident.card import all_running
-    from odfbuild.engine.resident.find import stop as carry_out
+    from odfbuild.engine.process.resident.card import all_running
+    from odfbuild.engine.process.resident.find import stop as carry_out
     from odfbuild.report.engines import render_stopped, stopped_to_data
 
     state: Context = context.obj

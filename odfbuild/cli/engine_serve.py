@@ -55,8 +55,8 @@ def serve(
     Needs no project. Everybody who can connect can have files read and written in the name of the
     user who runs it. SIGTERM or Ctrl-C ends it.
     """
-    from odfbuild.engine.remote.server.serve import Serving, serve
-    from odfbuild.engine.remote.server.serve import prepare as prepare_spark
+    from odfbuild.engine.process.server.serve import Serving, serve
+    from odfbuild.engine.process.server.serve import prepare as prepare_spark
 
     if prepare:
         prepare_spark()

@@ -15,7 +15,7 @@ from odfbuild.cli.options import JsonOptions
 from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
-    from odfbuild.authoring.formatting import Formatting
+    from odfbuild.api.authoring.formatting import Formatting
 
 
 def fmt(
@@ -41,7 +41,7 @@ def fmt(
 
     Comments and queries stay as they are, and so does the data. Templates are not formatted.
     """
-    from odfbuild.authoring.formatting import format_files
+    from odfbuild.api.authoring.formatting import format_files
 
     state: Context = context.obj
     if paths == ["-"]:

@@ -19,7 +19,7 @@ def install(context: typer.Context, as_json: JsonOptions) -> int:
 
     Also installs a pre-commit hook that runs `odfbuild git check`.
     """
-    from odfbuild.gitops.install import install as set_up
+    from odfbuild.api.git.install import install as set_up
     from odfbuild.project.git.repository import repository
 
     state: Context = context.obj
@@ -40,7 +40,7 @@ def check(context: typer.Context, as_json: JsonOptions) -> int:
     `git commit -a` does that. After `odfbuild git install`, Git runs this check before each commit
     that contains a head.
     """
-    from odfbuild.gitops.staged import check_staged
+    from odfbuild.api.git.staged import check_staged
 
     state: Context = context.obj
     check_staged(state.config(), state.workspace())
@@ -112,7 +112,7 @@ def commit(
     If others pushed first, the commit is rebased onto theirs. If they committed to the same
     datasets, nothing is pushed and the exit code is 5.
     """
-    from odfbuild.gitops.publish import publish
+    from odfbuild.api.git.publish import publish
     from odfbuild.report.publish import published_to_data, render_published
 
     state: Context = context.obj
@@ -147,7 +147,7 @@ def push(
 
     The reference is `refs/odfbuild/branches/BRANCH`. What is checked out and staged stays as it is.
     """
-    from odfbuild.gitops.branch_reference import drop_branch, push_branch
+    from odfbuild.api.git.branch_reference import drop_branch, push_branch
     from odfbuild.report.publish import deleted_branch, render_pushed, shared_to_data
 
     state: Context = context.obj
@@ -172,7 +172,7 @@ def fetch(
 
     A remote without such a branch is no error.
     """
-    from odfbuild.gitops.branch_reference import fetch_branch
+    from odfbuild.api.git.branch_reference import fetch_branch
     from odfbuild.report.publish import render_fetched, shared_to_data
 
     state: Context = context.obj

@@ -12,7 +12,7 @@ from odfbuild.cli.options import AsOfOption, SelectionOptions, form_options
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.report.graph import GraphView
 
 
@@ -99,9 +99,9 @@ def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[Odfb
 def _events(state: Context, selection: Selection) -> int:
     import json
 
+    from odfbuild.exchange.tables.remembered import published_tables
     from odfbuild.inspect.steps import newest_steps
     from odfbuild.report.openlineage import run_events, table_events
-    from odfbuild.table.remembered import published_tables
 
     workspace, config = state.workspace(), state.config()
     names = state.committed(workspace, selection)

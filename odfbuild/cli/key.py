@@ -14,7 +14,7 @@ from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from odfbuild.cli.console import Console
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
 
 key = Group(help="List, export and import the private keys of datasets.")
 

@@ -27,7 +27,7 @@ def lint(
 
     `lint` in odfbuild.yaml sets the level of each rule.
     """
-    from odfbuild.authoring import linting
+    from odfbuild.api.authoring import linting
     from odfbuild.report.errors import with_errors
     from odfbuild.report.findings.lint import findings_to_data, render_findings
     from odfbuild.survey.definitions import look_at_definitions

@@ -11,9 +11,9 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind
+    from odfbuild.plan.graph.selection import Selection
 
 
 def ls(

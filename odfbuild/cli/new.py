@@ -90,8 +90,8 @@ def new(
         return 0
     if name is None:
         raise typer.BadParameter(f"a name for the new dataset is missing: new {kind} NAME", context)
-    from odfbuild.authoring.new import begin, write
-    from odfbuild.authoring.new_request import NewDatasetRequest
+    from odfbuild.api.authoring.new import begin, write
+    from odfbuild.api.authoring.new_request import NewDatasetRequest
     from odfbuild.survey.definitions import read_definitions
 
     found = read_definitions(state.directory, state.given)
@@ -130,7 +130,7 @@ def new(
 
 
 def _list_kinds(state: Context, as_json: bool) -> None:
-    from odfbuild.authoring.scaffold import KINDS
+    from odfbuild.api.authoring.scaffold import KINDS
 
     if as_json:
         state.console.data(KINDS)

@@ -17,9 +17,9 @@ from odfbuild.store.branches import Limit
 
 if TYPE_CHECKING:
     from odfbuild.cli.console import Console
-    from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.plan.changes.consent import Consent
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.store.claims import Waiting
     from odfbuild.survey.survey import PlanRequest
 
@@ -217,7 +217,7 @@ def selection_of(
     selector: list[str] | None,
 ) -> Selection:
     """The selection that these arguments and options ask for."""
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
 
     named = (f"selector:{name}" for name in selector or ())
     return Selection(

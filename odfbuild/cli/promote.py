@@ -27,7 +27,7 @@ from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.survey.approved import Approved
 
 _Selected = Annotated[

@@ -12,7 +12,7 @@ from odfbuild.cli.options import DatasetArgument, form_options
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
-    from odfbuild.verify.provenance import TracedRecords
+    from odfbuild.inspect.verify.provenance import TracedRecords
 
 _RECORDS = 10
 
@@ -60,8 +60,8 @@ def provenance(
     the query as Spark analyses it.
     """
     from odfbuild.inspect.provenance import trace
+    from odfbuild.inspect.verify.provenance import Extent
     from odfbuild.report.records.provenance import provenance_to_data, render_provenance
-    from odfbuild.verify.provenance import Extent
     from odfbuild.wording import count
 
     if bool(offsets) == (where is not None):

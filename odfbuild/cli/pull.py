@@ -30,7 +30,7 @@ from odfbuild.store.lock_holders import LOCK_TIMEOUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.project.model import Project
 
 _ReferencesAndSelection = Annotated[
@@ -84,9 +84,9 @@ def pull(
     this project from the repository that it was pushed to; no head moves.
     """
     from odfbuild.apply.transfers import pull_datasets
+    from odfbuild.exchange.repositories.branch_requests import BranchRequest
+    from odfbuild.exchange.repositories.requests import PullRequest
     from odfbuild.project.load import read_project
-    from odfbuild.repository.branch_requests import BranchRequest
-    from odfbuild.repository.requests import PullRequest
 
     state: Context = context.obj
     project = read_project(state.directory, state.given)
@@ -134,8 +134,8 @@ def _names_in_branch(
     state: Context, given: Sequence[str], selection: Selection
 ) -> Sequence[str] | None:
     """Names as they are given, since they need not be here yet, and what is selected."""
-    from odfbuild.graph.selection import Selection
     from odfbuild.odf.identity import is_alias
+    from odfbuild.plan.graph.selection import Selection
 
     names = [text for text in given if is_alias(text)]
     more = [text for text in given if text not in names]
@@ -154,10 +154,10 @@ def _references(
     in_repository: bool,
 ) -> Sequence[str] | None:
     """Names and references to pull, and of what is selected the external datasets."""
-    from odfbuild.graph.selection import Selection
+    from odfbuild.exchange.repositories.external import external_datasets
+    from odfbuild.exchange.repositories.requests import is_reference
     from odfbuild.odf.identity import is_alias
-    from odfbuild.repository.external import external_datasets
-    from odfbuild.repository.requests import is_reference
+    from odfbuild.plan.graph.selection import Selection
 
     if not given and not selection:
         return None

@@ -14,7 +14,7 @@ from odfbuild.cli.transfers import AllowResetOption, DryRunOption, allowed, repo
 from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.store.workspace import Workspace
 
 
@@ -45,8 +45,8 @@ def push(
     --branch, publishes the branch beside the heads: readers of the heads do not see it.
     """
     from odfbuild.apply.transfers import push_datasets
-    from odfbuild.repository.branch_requests import BranchRequest
-    from odfbuild.repository.requests import PushRequest
+    from odfbuild.exchange.repositories.branch_requests import BranchRequest
+    from odfbuild.exchange.repositories.requests import PushRequest
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -81,7 +81,7 @@ def _refuse_name(name: str | None) -> None:
 
 def _names(state: Context, workspace: Workspace, selection: Selection) -> list[str]:
     """The selected datasets that have a chain; by default all that were not pulled."""
-    from odfbuild.repository.requests import own_datasets
+    from odfbuild.exchange.repositories.requests import own_datasets
 
     return state.committed(workspace, selection) if selection else own_datasets(workspace)
 

@@ -22,7 +22,7 @@ from odfbuild.errors import Location
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.project.model import Definition
 
 
@@ -141,8 +141,8 @@ def _text(definition: Definition) -> str:
 
 def _translation(definition: Definition) -> Iterator[str]:
     """The Spark SQL that runs for queries of another engine, line by line."""
-    from odfbuild.engine.translate.runnable import if_runnable, is_spark
     from odfbuild.odf.queries import queries_of
+    from odfbuild.sql.translate.runnable import if_runnable, is_spark
 
     for _, transform in queries_of(definition.snapshot):
         found = None if is_spark(transform) else if_runnable(transform)

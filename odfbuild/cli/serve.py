@@ -37,7 +37,7 @@ def serve(
     configuration says who may read and write; without it, everybody on this machine may read.
     Ctrl-C or SIGTERM ends it: transfers that are under way finish first.
     """
-    from odfbuild.repository.serve.server import Listening, serve
+    from odfbuild.exchange.repositories.serve.server import Listening, serve
 
     state: Context = context.obj
     serve(

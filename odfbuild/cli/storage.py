@@ -12,7 +12,7 @@ from odfbuild.cli.defaults import Group
 from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.store.transfer import StoredObject
     from odfbuild.store.workspace import Workspace
 

@@ -13,7 +13,7 @@ from odfbuild.cli.defaults import Group
 from odfbuild.cli.options import ApproveOption, JsonOptions, SelectionOptions, approved
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.project.tables.declared import Table
     from odfbuild.survey.survey import Survey
 
@@ -50,8 +50,8 @@ def show(context: typer.Context, selection: SelectionOptions, as_json: JsonOptio
     from odfbuild.report.tables import facts_to_data, render_facts
 
     require_pyarrow("`odfbuild table show`")
+    from odfbuild.exchange.tables.planned import located
     from odfbuild.inspect.tables import look_at
-    from odfbuild.table.planned import located
 
     state: Context = context.obj
     found, chosen = _chosen(state, selection)

@@ -12,7 +12,7 @@ from odfbuild.cli.options import SelectionOptions
 from odfbuild.cli.plan_form import ReportForm, ReportFormOptions
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
 
 
 def test(

@@ -13,7 +13,13 @@ from odfbuild.cli import complete
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
 from odfbuild.cli.git import note_heads
-from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher, exit_code
+from odfbuild.exchange.repositories.outcome import (
+    Silent,
+    Transfer,
+    TransferStatus,
+    Watcher,
+    exit_code,
+)
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

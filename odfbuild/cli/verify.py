@@ -56,9 +56,9 @@ def verify(
     at its block, and compares the records. Damaged datasets and those downstream are not
     recomputed. Published tables are compared with their datasets.
     """
+    from odfbuild.inspect.verify.check import verify as run_verification
+    from odfbuild.inspect.verify.reproduce import Extent, upstream
     from odfbuild.report.findings.verification import render_verdict, verdict_to_data
-    from odfbuild.verify.check import verify as run_verification
-    from odfbuild.verify.reproduce import Extent, upstream
 
     state: Context = context.obj
     if proof is not None:

@@ -13,21 +13,21 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from odfbuild.engine.lineage import Lineage
-from odfbuild.engine.mode import Choice
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.lineage import Lineage
+from odfbuild.sql.mode import Choice
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.engine.ranges import Ranges
     from odfbuild.errors import Location
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
     from odfbuild.odf.model.messages import Watermark
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.records.ranges import Ranges
     from odfbuild.store.committed import Committed
 
 

@@ -13,9 +13,9 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.event_times import event_times
-from odfbuild.engine.forecast import window_call
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.sql.forecast import window_call
 from odfbuild.values import Value
 
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def _kept(table: pa.Table, limit: Limit, key: Sequence[str], vocab: Vocabulary) 
 def _sampled(table: pa.Table, fraction: float, key: Sequence[str], vocab: Vocabulary) -> object:
     import pyarrow as pa
 
-    from odfbuild.engine.key_hash import comparable_type, hash_rows
-    from odfbuild.engine.uuids import is_uuid
+    from odfbuild.records.key_hash import comparable_type, hash_rows
+    from odfbuild.records.uuids import is_uuid
 
     own = (vocab.offset, vocab.operation_type, vocab.system_time)
     names = [name for name in (key or table.column_names) if name not in own]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 
-from odfbuild.engine.time_patterns import instead_of_format
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
+from odfbuild.sql.time_patterns import instead_of_format
 
 _NOTATIONS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 """Codecs of Python that are no encodings of files; some lose lines in silence."""

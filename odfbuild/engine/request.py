@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
 from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab
@@ -20,6 +18,8 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
 from odfbuild.store.branches import Limit
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from odfbuild.declared_settings import Fits, setting
-from odfbuild.engine.sql_words import Quote
 from odfbuild.errors import EngineProblem
+from odfbuild.sql.sql_words import Quote
 from odfbuild.values import Value
 
 _Choice = TypeVar("_Choice", bound=StrEnum)

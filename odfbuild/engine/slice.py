@@ -16,19 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.arrays import of_numbers, one_of
 from odfbuild.engine.contract import EngineResult
-from odfbuild.engine.pipeline import Worker, ahead
 from odfbuild.engine.precision import has_micros
-from odfbuild.engine.required import all_optional, as_required, missing_in
-from odfbuild.engine.slice_file import SliceFile
-from odfbuild.engine.sorted_runs import merged
-from odfbuild.engine.uuids import NoUuidError, from_text
 from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.arrays import of_numbers, one_of
+from odfbuild.records.pipeline import Worker, ahead
+from odfbuild.records.required import all_optional, as_required, missing_in
+from odfbuild.records.slice_file import SliceFile
+from odfbuild.records.sorted_runs import merged
+from odfbuild.records.uuids import NoUuidError, from_text
 from odfbuild.values import Value
 
 _BATCH_ROWS = 131_072

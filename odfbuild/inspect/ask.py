@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile
-from odfbuild.engine.facts import facts_in
-from odfbuild.engine.facts import valid_at as true_at
 from odfbuild.engine.lazy import LazyEngine
-from odfbuild.engine.sql_words import Quote, Word, words_of
 from odfbuild.errors import Location, OdfbuildError, QueryError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.records.facts import facts_in
+from odfbuild.records.facts import valid_at as true_at
+from odfbuild.sql.sql_words import Quote, Word, words_of
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
-from odfbuild.survey.moving_heads import consistent_heads
+from odfbuild.store.moving_heads import consistent_heads
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 

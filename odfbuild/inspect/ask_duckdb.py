@@ -19,18 +19,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import EngineResult
-from odfbuild.engine.facts import facts_in
-from odfbuild.engine.facts import valid_at as true_at
 from odfbuild.engine.settings import QUESTION_SECONDS, EngineSettings, duckdb_memory, in_force
 from odfbuild.errors import Location, OdfbuildError, QueryError, RecordsError
+from odfbuild.exchange.tables.pruning import part_with
 from odfbuild.inspect.ask import QueryOptions, Question, Sources, as_asked, at_heads
 from odfbuild.inspect.asked_values import asked_values
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.records.duckdb_views import connect, literal, quote
+from odfbuild.records.facts import facts_in
+from odfbuild.records.facts import valid_at as true_at
 from odfbuild.records.pin import View
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.disposable import scratch_folder
-from odfbuild.table.pruning import part_with
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.query_text import conditions_of
+from odfbuild.sql.query_text import conditions_of
 
 if TYPE_CHECKING:
     from sqlglot import exp

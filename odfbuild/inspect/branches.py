@@ -11,14 +11,14 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from odfbuild.errors import BranchError, OdfbuildError
+from odfbuild.exchange.repositories.accept import records_in
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.repository.accept import records_in
+from odfbuild.store.branch_files import own_files
 from odfbuild.store.branches import HEAD, BranchInfo, BranchName, Limit, unknown_branch
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import reachable
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.branch_files import own_files
 
 
 class Base(StrEnum):

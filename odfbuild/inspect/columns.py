@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from odfbuild.engine.lineage import Influence
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.sql.lineage import Influence
 from odfbuild.survey.survey import Survey
 
 _DESCRIPTION = b"opendatafabric.org/description"

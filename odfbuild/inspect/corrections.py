@@ -12,11 +12,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from odfbuild.engine.facts import Fact, facts_in, rows_at
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.records.facts import Fact, facts_in, rows_at
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.committed import Committed, files_of
 from odfbuild.store.workspace import Workspace

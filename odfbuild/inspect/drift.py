@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odfbuild.errors import ChainError, IntegrityError, OdfbuildError
+from odfbuild.inspect.verify.finding import Finding
+from odfbuild.inspect.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.presence import missing_parts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import ExecuteTransformInput
 from odfbuild.plan.changes.definitions import ChangeKind, DefinitionChange
@@ -23,9 +26,6 @@ from odfbuild.survey.compare import compare_chains
 from odfbuild.survey.definitions import look_at_definitions, renames_of
 from odfbuild.survey.known_heads import KnownHead, departure, gone, known_heads
 from odfbuild.survey.source_drift import source_drift
-from odfbuild.verify.finding import Finding
-from odfbuild.verify.integrity import verify_integrity
-from odfbuild.verify.presence import missing_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import IntegrityError, PlanError
 from odfbuild.inspect.ask import Question, Source, Sources, answered, at_heads, understand
+from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.odf.query_proof import (
     Commitment,
     DatasetAt,
@@ -30,7 +31,6 @@ from odfbuild.odf.query_proof import (
 from odfbuild.odf.records import records_to_data
 from odfbuild.store.cache import project
 from odfbuild.store.keys import signing_key
-from odfbuild.verify.integrity import verify_integrity
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import EngineFactory, EngineResult

@@ -11,10 +11,10 @@ from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import OdfbuildError
 from odfbuild.inspect.ask import Question, asked_of
+from odfbuild.inspect.verify.provenance import Extent, TracedRecords, provenance
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.provenance import Extent, TracedRecords, provenance
 
 
 def trace(

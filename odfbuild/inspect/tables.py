@@ -12,26 +12,26 @@ import pyarrow as pa
 
 from odfbuild.engine.settings import duckdb_memory, in_force
 from odfbuild.errors import OdfbuildError, TableError
+from odfbuild.exchange.tables.behind import behind, pin_of
+from odfbuild.exchange.tables.contract import Garbage, TableFormat, TableSpec, TableState
+from odfbuild.exchange.tables.faults import NOT_THERE, differs, reaching
+from odfbuild.exchange.tables.formats import open_table
+from odfbuild.exchange.tables.planned import located
+from odfbuild.exchange.tables.remembered import known_of, remember
+from odfbuild.exchange.tables.rules import check_columns
+from odfbuild.inspect.verify.finding import Finding, fault
 from odfbuild.project.tables.declared import Table, declared_tables
 from odfbuild.records.duckdb_views import connect, quote
 from odfbuild.records.records import records_of
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
-from odfbuild.table.behind import behind, pin_of
-from odfbuild.table.contract import Garbage, TableFormat, TableSpec, TableState
-from odfbuild.table.faults import NOT_THERE, differs, reaching
-from odfbuild.table.formats import open_table
-from odfbuild.table.planned import located
-from odfbuild.table.remembered import known_of, remember
-from odfbuild.table.rules import check_columns
-from odfbuild.verify.finding import Finding, fault
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
+    from odfbuild.inspect.verify.check import Verdict
     from odfbuild.project.model import Config
     from odfbuild.records.records import Records
     from odfbuild.store.workspace import Workspace
-    from odfbuild.verify.check import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from odfbuild.engine.event_windows import EventWindows, windows_of
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import WINDOWS, Mode
 from odfbuild.odf.chain.step import Closeness
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.event_time import comes_in_time, groups_event_time, keeps_event_time
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import WINDOWS, Mode
 from odfbuild.values import Value
 
 

@@ -21,9 +21,9 @@ from odfbuild.plan.columns.evolution import (
 )
 from odfbuild.plan.columns.impact import BrokenReaders, Impact, Reader
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.columns.of_query import Columns, Names
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.places import Place
+from odfbuild.sql.columns.of_query import Columns, Names
 
 
 class ColumnsAhead:

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from odfbuild.engine.mode import BY_CHECKPOINT
-from odfbuild.engine.translate.named import remote_of
-from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetPollingSource, SetTransform
@@ -33,6 +30,9 @@ from odfbuild.plan.sources import NOT_PROBED, root_verdict, with_watermark
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
 from odfbuild.project.model import Definition
+from odfbuild.sql.mode import BY_CHECKPOINT
+from odfbuild.sql.translate.named import remote_of
+from odfbuild.sql.translate.runnable import release_for
 from odfbuild.values import Value
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odfbuild.engine.mode import BY_CHECKPOINT
-from odfbuild.engine.translate.named import Engines, remote_of
-from odfbuild.engine.translate.runnable import FOREIGN, if_runnable, is_spark, runnable
 from odfbuild.errors import Errors, OdfbuildError, QueryError
 from odfbuild.odf.model import (
     AddPushSource,
@@ -23,6 +20,9 @@ from odfbuild.odf.model import (
 from odfbuild.odf.queries import queries_of
 from odfbuild.plan.model import DatasetPlan
 from odfbuild.plan.places import Path, Place, path_of, placed
+from odfbuild.sql.mode import BY_CHECKPOINT
+from odfbuild.sql.translate.named import Engines, remote_of
+from odfbuild.sql.translate.runnable import FOREIGN, if_runnable, is_spark, runnable
 
 
 def refused_queries(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from typing import Any
 
-from odfbuild.engine.translate.named import Engines
 from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
@@ -17,6 +16,7 @@ from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.policy import Policy
+from odfbuild.sql.translate.named import Engines
 from odfbuild.values import Value
 
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 from enum import Enum
 
 from odfbuild.displayed import TEXT, Displayed
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.lineage import Influence
-from odfbuild.engine.mode import BY_CHECKPOINT, Choice
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
@@ -22,6 +19,9 @@ from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.tables import CERTAIN, TablePlan
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.project.model import Definition
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.lineage import Influence
+from odfbuild.sql.mode import BY_CHECKPOINT, Choice
 from odfbuild.values import Value
 
 

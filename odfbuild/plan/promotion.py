@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
 from odfbuild.errors import BranchError, OdfbuildError, as_one
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
@@ -34,6 +32,8 @@ from odfbuild.plan.model import (
     ReasonCode,
 )
 from odfbuild.project.settings.policy import OnQueryChange
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
 from odfbuild.values import Value
 from odfbuild.wording import count, named
 

@@ -18,11 +18,11 @@ from collections.abc import (
 )
 from typing import Any
 
-from odfbuild.engine.checks import Asked, Relationship
-from odfbuild.engine.translate.named import Engines
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import SetAttachments, SetInfo, SetLicense
 from odfbuild.project.model import Definition
+from odfbuild.records.checks import Asked, Relationship
+from odfbuild.sql.translate.named import Engines
 
 MOST_NEW = 500
 """New definitions whose queries a plan looks at. Where there are more, `validate` does: a first

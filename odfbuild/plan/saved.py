@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from odfbuild.engine.lineage import Influence
-from odfbuild.engine.mode import Choice, Mode
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
@@ -40,6 +38,8 @@ from odfbuild.plan.model import (
 from odfbuild.plan.refusal import place_from_data, refusal_from_data
 from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.windows import WindowRecords
+from odfbuild.sql.lineage import Influence
+from odfbuild.sql.mode import Choice, Mode
 from odfbuild.values import Value
 
 _NEW_PLAN = "make it again with `odfbuild plan -o FILE`"

@@ -12,10 +12,10 @@ from odfbuild.errors import PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
-from odfbuild.plan.bounds import most_merged, never_adds_records
 from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
+from odfbuild.sql.bounds import most_merged, never_adds_records
 
 NOT_PROBED = SourceFacts("unknown", message="apply will look at the source")
 """Stands for a source about which nothing was gathered."""

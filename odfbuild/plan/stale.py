@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
-from odfbuild.engine.translate.named import is_remote_release
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
-from odfbuild.plan.bounds import (
+from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
+from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
+from odfbuild.plan.verdict import IDLE, Verdict
+from odfbuild.sql.bounds import (
     changes_two_at_most,
     keeps_every_record,
     kept_values,
     never_adds_records,
 )
-from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
-from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.plan.verdict import IDLE, Verdict
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
+from odfbuild.sql.translate.named import is_remote_release
 from odfbuild.values import Value
 from odfbuild.wording import count
 

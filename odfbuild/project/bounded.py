@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from odfbuild.errors import Location, ProjectError
-from odfbuild.project.limits import RENDER_MEMORY, RENDER_SECONDS
+from odfbuild.limits import RENDER_MEMORY, RENDER_SECONDS
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,6 @@ from typing import Any
 
 from odfbuild.declared_settings import Misfit, read
 from odfbuild.engine.settings import EngineSettings, refused
-from odfbuild.engine.translate import named
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.boundary import Boundary
@@ -38,6 +37,7 @@ from odfbuild.project.settings.serving import Serving
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.source import locate, locate_in_scalar, read_documents
+from odfbuild.sql.translate import named
 from odfbuild.store.files import top_of
 
 FILE = "odfbuild.yaml"

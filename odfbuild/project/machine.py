@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 
 from odfbuild.declared_settings import Fits, read, schema_of, setting
 from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, is_for_projects
-from odfbuild.engine.translate.named import Configured
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.serving import Serving
+from odfbuild.sql.translate.named import Configured
 from odfbuild.values import Value
 
 VARIABLE = "ODFBUILD_CONFIG"

@@ -198,7 +198,7 @@ def _read(read: Map, path: Path, found: _Changes) -> None:
     for key in ("dateFormat", "timestampFormat"):
         pattern = read.text(key)
         if pattern is not None and pattern.lower() != "rfc3339":
-            from odfbuild.engine.time_patterns import instead_of_format
+            from odfbuild.sql.time_patterns import instead_of_format
 
             read.pop(key)
             advice = instead_of_format(key, pattern)

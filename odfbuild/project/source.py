@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from odfbuild import limits
 from odfbuild.errors import Location, OdfbuildError, ProjectError
-from odfbuild.project import limits
 from odfbuild.project.model import Config
 from odfbuild.project.yaml import source as yaml_source
 from odfbuild.store.files import TooLarge, read_bounded

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.limits import FILE_BYTES, INSTANCES, RENDERED_BYTES
 from odfbuild.project.bounded import bounded, too_much
-from odfbuild.project.dbt import INSTEAD_OF_DBT
-from odfbuild.project.limits import FILE_BYTES, INSTANCES, RENDERED_BYTES
 from odfbuild.project.yaml.source import locate, read_documents
+from odfbuild.sql.dbt_words import INSTEAD_OF_DBT
 from odfbuild.wording import did_you_mean
 
 # Each blank line matches in one way only: else so many of them take time that doubles with each.

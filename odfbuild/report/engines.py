@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.engine.resident.card import Card
-    from odfbuild.engine.resident.find import Status
+    from odfbuild.engine.process.resident.card import Card
+    from odfbuild.engine.process.resident.find import Status
 
 _NONE = "No resident engine is running."
 

@@ -16,11 +16,11 @@ from odfbuild.wording import count
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.graph.dag import Graph
+    from odfbuild.inspect.verify.check import Verdict
+    from odfbuild.inspect.verify.provenance import TracedRecords
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.plan.graph.dag import Graph
     from odfbuild.plan.model import Plan
-    from odfbuild.verify.check import Verdict
-    from odfbuild.verify.provenance import TracedRecords
 
 MOST = 50
 """So many rows, or datasets of a drawing, are shown."""

@@ -10,10 +10,10 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from odfbuild.exchange.tables.remembered import PublishedTable
 from odfbuild.inspect.steps import ReadInput, Step
 from odfbuild.odf.model import ExecuteTransform, TransformSql
 from odfbuild.odf.schema.arrow_form import read_schema
-from odfbuild.table.remembered import PublishedTable
 from odfbuild.version import __version__
 
 PRODUCER = f"urn:odfbuild:{__version__}"

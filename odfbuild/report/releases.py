@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from odfbuild.apply.deprecate import Deprecated
-    from odfbuild.verify.finding import Finding
+    from odfbuild.inspect.verify.finding import Finding
 
 
 def render_deprecated(done: Sequence[Deprecated], now: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from odfbuild.exchange.repositories.listing import ListedDataset
 from odfbuild.report.forms.table import render_table
-from odfbuild.repository.listing import ListedDataset
 
 
 def render_remote(repository: str, listed: Sequence[ListedDataset]) -> str:

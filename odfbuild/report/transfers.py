@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from odfbuild.exchange.repositories.head_rules import Vouched
+from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus
 from odfbuild.report.forms.words import paint, size
 from odfbuild.report.outcome import LISTED, error_to_data, outcome_to_data
-from odfbuild.repository.head_rules import Vouched
-from odfbuild.repository.outcome import Transfer, TransferStatus
 from odfbuild.survey.outcome import ApplyOutcome
 from odfbuild.wording import count
 

@@ -22,7 +22,7 @@ class AcceptedTexts:
 
     def add(self, texts: Iterable[str]) -> None:
         """Keep those that are not understood here."""
-        from odfbuild.engine.parsed import parsed
+        from odfbuild.sql.parsed import parsed
 
         new = {_digest(text) for text in texts if parsed(text) is None} - self._digests()
         if new:

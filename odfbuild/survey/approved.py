@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import BranchError, OdfbuildError, PlanError, StaleHeadError
+from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import MovedHead, Subset, moved, subset
 from odfbuild.project.model import Config, Project
-from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
     from odfbuild.odf.multihash import Multihash
+    from odfbuild.plan.graph.selection import Selection
 
 
 def load_plan(file: Path) -> SavedPlan:
@@ -121,7 +121,7 @@ def _called(branch: str | None) -> str:
 
 def take_part(saved: SavedPlan, selection: Selection, config: Config) -> Subset:
     """The part of a saved plan that a selection asks for."""
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.survey.selectable import selected_of_plan
 
     plan = saved.plan

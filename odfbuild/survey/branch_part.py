@@ -12,10 +12,10 @@ from odfbuild.store.branches import BranchInfo, Limit
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
-    from odfbuild.graph.dag import Graph
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.plan.branch_scope import Scope
     from odfbuild.plan.changes.consent import Consent
+    from odfbuild.plan.graph.dag import Graph
     from odfbuild.plan.model import Plan
     from odfbuild.project.model import Definition
     from odfbuild.store.dataset import DatasetStore

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from odfbuild.errors import OdfbuildError, PlanError
+from odfbuild.exchange.repositories.external import origin
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.changes.committed import committed_counterpart, committed_snapshot
 from odfbuild.plan.changes.definitions import (
@@ -20,7 +21,6 @@ from odfbuild.plan.model import EventChange
 from odfbuild.project.git.at_revision import sides
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.repository.external import origin
 from odfbuild.survey.definitions import Definitions, look_at_definitions
 from odfbuild.survey.places import PlaceFinder
 

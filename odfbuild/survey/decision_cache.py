@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.engine.release import engine_version
-from odfbuild.graph.build import Inputs
 from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.graph.build import Inputs
 from odfbuild.plan.memory import Entry, Memory
 from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.right_queries import RightQueries

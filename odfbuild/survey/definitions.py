@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError, as_one, in_order
-from odfbuild.graph.build import build_graph, find_graph
-from odfbuild.graph.dag import Graph
+from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.changes.renames import pending_renames, renamed
+from odfbuild.plan.graph.build import build_graph, find_graph
+from odfbuild.plan.graph.dag import Graph
 from odfbuild.project.config import place_in_config
 from odfbuild.project.load import load_project, read_project
 from odfbuild.project.model import Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
 from odfbuild.survey.faults import all_faults
@@ -65,7 +65,7 @@ class Definitions(Value):
 
     def external(self) -> frozenset[str]:
         """Names here of the datasets of others, pulled or only named."""
-        from odfbuild.repository.external import external_datasets
+        from odfbuild.exchange.repositories.external import external_datasets
 
         found = external_datasets(self.project.config, self.project.definitions, self.workspace)
         spelt = {name.lower(): name for name in self.projections}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from odfbuild.errors import OdfbuildError, as_one, together
-from odfbuild.graph.dag import Graph
+from odfbuild.plan.graph.dag import Graph
 from odfbuild.project.model import Project
 
 

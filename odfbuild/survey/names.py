@@ -40,8 +40,8 @@ def existing(workspace: Workspace, name: str) -> str:
 
 def _by_reference(workspace: Workspace, text: str) -> str | None:
     """The dataset with an identity, or the one that was pulled by this reference."""
+    from odfbuild.exchange.repositories.dataset_config import read_config
     from odfbuild.odf.identity import DatasetId
-    from odfbuild.repository.dataset_config import read_config
 
     _, found, did = text.rpartition("did:")
     if found:

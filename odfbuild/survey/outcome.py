@@ -8,8 +8,8 @@ from enum import Enum
 
 from odfbuild.engine.contract import NO_DRIFT, NONE_SKIPPED, Drift, Skipped
 from odfbuild.errors import OdfbuildError
-from odfbuild.repository.outcome import Transfer
-from odfbuild.repository.outcome import exit_code as transfers_exit_code
+from odfbuild.exchange.repositories.outcome import Transfer
+from odfbuild.exchange.repositories.outcome import exit_code as transfers_exit_code
 from odfbuild.values import Value
 
 

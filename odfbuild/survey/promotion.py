@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.step_limits import limit_of_step
 from odfbuild.errors import BranchError, OdfbuildError
+from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import interval_between, next_step
 from odfbuild.odf.identity import DatasetId
@@ -25,18 +26,17 @@ from odfbuild.plan.promotion import Branched, Read, plan_promotion
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Config, Project
 from odfbuild.project.settings.policy import OnQueryChange, on_query_change
-from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.branches import BranchName, BranchRef
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.moving_heads import unfinished
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.approved import Approved
-from odfbuild.survey.moving_heads import unfinished
 from odfbuild.survey.protection import check_unprotected
 from odfbuild.survey.runs import past_runs
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.subset import Subset
 
 
@@ -76,7 +76,7 @@ def survey_promotion(
     plan = part.plan if part else plan
     plan = replace(plan, publications=publications(plan.datasets, config.publish))
     if config.tables:
-        from odfbuild.table.planned import with_tables
+        from odfbuild.exchange.tables.planned import with_tables
 
         plan = with_tables(plan, config, main, main.projections())
     project_ = Project(config=config, definitions=())
@@ -161,7 +161,7 @@ def _selected(plan: Plan, selection: Selection, config: Config) -> Subset:
 
     Those read a history that the head gets only by this promotion.
     """
-    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.subset import subset
     from odfbuild.survey.selectable import selected_of_plan
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Container
 from functools import partial
 
 from odfbuild.engine.release import engine_version
-from odfbuild.engine.translate.runnable import SPARK
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.engines import refused_queries
 from odfbuild.plan.inputs import ChainIdentities
-from odfbuild.plan.queries.mistakes import NOT_UNDERSTOOD
 from odfbuild.plan.queries.subjects import accepted_texts, errors_in, subjects_of
 from odfbuild.plan.right_queries import QueryKeys, RightQueries
 from odfbuild.project.locate import DefinitionPlace
 from odfbuild.project.model import Definition, Project
+from odfbuild.sql.check.mistakes import NOT_UNDERSTOOD
+from odfbuild.sql.translate.runnable import SPARK
 from odfbuild.survey.accepted_texts import AcceptedTexts
 from odfbuild.survey.decision_cache import right_queries_file
 from odfbuild.survey.definitions import Definitions

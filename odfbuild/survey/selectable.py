@@ -8,16 +8,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import GraphError
-from odfbuild.graph.selection import Matcher, Selectable, Selection, labelled, paths_of, select
 from odfbuild.odf.model import DatasetKind, SetInfo
 from odfbuild.plan.changes.classify import category
+from odfbuild.plan.graph.selection import Matcher, Selectable, Selection, labelled, paths_of, select
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.project.source import TEMPLATE_SUFFIX
 from odfbuild.wording import named
 
 if TYPE_CHECKING:
-    from odfbuild.graph.dag import Graph
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.plan.graph.dag import Graph
     from odfbuild.project.model import Config, Definition, Project
 
 STATES = (

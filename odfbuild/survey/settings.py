@@ -25,9 +25,9 @@ def _wrong_tables(found: Definitions) -> Iterator[OdfbuildError]:
     config = found.project.config
     if not config.tables:
         return
+    from odfbuild.exchange.tables.planned import located, same_names
+    from odfbuild.exchange.tables.rules import wrong_ahead
     from odfbuild.project.tables.declared import declared_tables
-    from odfbuild.table.planned import located, same_names
-    from odfbuild.table.rules import wrong_ahead
 
     tables = declared_tables(config, dict.fromkeys((*found.graph.order, *found.external())))
     twice = same_names(config, tables)

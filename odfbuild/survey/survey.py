@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import engine_version
 from odfbuild.errors import CheckError, Location, OdfbuildError
-from odfbuild.graph.build import find_graph
-from odfbuild.graph.dag import Graph
+from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind, SetTransform
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
+from odfbuild.plan.graph.build import find_graph
+from odfbuild.plan.graph.dag import Graph
 from odfbuild.plan.inputs import NOTHING_BY_POLICY, Others
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan
@@ -30,7 +31,6 @@ from odfbuild.project.model import Config, Definition, Project, has_windows
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.python_gc import paused_collector
-from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
@@ -39,11 +39,11 @@ from odfbuild.survey.sources import Probed, probe_all
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
-    from odfbuild.graph.selection import Selection
     from odfbuild.odf.model import MetadataBlock
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.drift import ChainDrift
+    from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.places import Place
     from odfbuild.store.branches import Limit
     from odfbuild.store.dataset import DatasetStore
@@ -120,7 +120,7 @@ def survey(
 
 def with_news(found: Survey) -> Survey:
     """The same, with what repositories say now of the datasets of others in the plan."""
-    from odfbuild.repository.refresh import news_of
+    from odfbuild.exchange.repositories.refresh import news_of
 
     names = {each.name for each in found.plan.external}
     if not names:
@@ -265,8 +265,8 @@ def _with_tables(plan: Plan, found: Survey, rewrites: Sequence[str]) -> Plan:
     config = found.project.config
     if config.branch is not None or not (config.tables or rewrites):
         return plan
+    from odfbuild.exchange.tables.planned import with_tables
     from odfbuild.plan.columns.known import KnownColumns
-    from odfbuild.table.planned import with_tables
 
     states = found.projections
     known = partial(KnownColumns, found.project.definitions, states, found.faults)
@@ -353,14 +353,14 @@ def _external(project: Project) -> dict[str, str]:
     config = project.config
     if not (config.external or config.repositories):
         return {}
-    from odfbuild.repository.external import declared_datasets
+    from odfbuild.exchange.repositories.external import declared_datasets
 
     return {each.name: str(each) for each in declared_datasets(config, project.definitions)}
 
 
 def _pulled_from(workspace: Workspace, name: str) -> str | None:
     """Where a chain without a definition was pulled from."""
-    from odfbuild.repository.external import pulled_from
+    from odfbuild.exchange.repositories.external import pulled_from
 
     reference = pulled_from(workspace.dataset(name))
     return None if reference is None else str(reference)

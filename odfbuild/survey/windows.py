@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.event_windows import EventWindows, Handover, count_late, handover, windows_of
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
 from odfbuild.extras import has_engine
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.windows import WindowRecords
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
 from odfbuild.values import Value
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild import OdfbuildError, Project, RepositoryError, TransferStatus
-from tests.repository.two_projects import Pair
+from tests.exchange.repositories.two_projects import Pair
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_datasets_are_published_and_pulled(pair: Pair, caplog: pytest.LogCapture
     published = theirs.push(repository=repository)
     assert {each.name: each.records for each in published} == {"root": 3, "derived": 3}
 
-    with caplog.at_level(logging.INFO, "odfbuild.repository"):
+    with caplog.at_level(logging.INFO, "odfbuild.exchange.repositories"):
         [pulled] = ours.pull("root", repository="acme", name="prices")
     assert (pulled.name, pulled.status, pulled.before) == ("prices", TransferStatus.NEW, None)
     assert pulled.after == published[-1].after

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from odfbuild.engine.contract import IngestTask, TransformTask
+from odfbuild.inspect.verify.integrity import verify_integrity
+from odfbuild.store.moving_heads import read_manifest
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.moving_heads import read_manifest
-from odfbuild.verify.integrity import verify_integrity
 from tests.apply.in_process import Program, Said, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny

@@ -28,9 +28,9 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.engine.mode import RECORD_BY_RECORD
 from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, ReadStepParquet, TransformSql
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.mode import RECORD_BY_RECORD
 
 MILLIS = pa.timestamp("ms", "UTC")
 RESULT = pa.schema([("event_time", MILLIS), ("id", pa.int64()), ("value", pa.int64())])

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.audit import audit
-from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship, RowCount, Unique
 from odfbuild.errors import CheckError
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.audit import audit
+from odfbuild.records.checks import AcceptedValues, Asked, NotNull, Relationship, RowCount, Unique
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.errors.test_wrong_settings import RIGHT

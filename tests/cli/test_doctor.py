@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.health.check import Check, Status
+from odfbuild.inspect.health import Check, Status
 from odfbuild.report.findings.health import render_health
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny

@@ -16,6 +16,8 @@ from odfbuild.apply.derive import read_inputs
 from odfbuild.apply.reset import carry_out, plan_reset
 from odfbuild.apply.watermark import set_watermark
 from odfbuild.errors import IntegrityError, OdfbuildError
+from odfbuild.inspect.verify.history import History
+from odfbuild.inspect.verify.replay import Replay, Source, is_reproduced, plan_replays
 from odfbuild.odf.chain.step import Interval, is_due, next_step, output_watermark
 from odfbuild.odf.model import (
     AddData,
@@ -31,8 +33,6 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.history import History
-from odfbuild.verify.replay import Replay, Source, is_reproduced, plan_replays
 from tests.conformance.planning_chains import START, Chains, did, label_hash
 from tests.conformance.vectors import cases
 

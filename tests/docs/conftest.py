@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .environments import build_wheel, make_environment
+from tests.docs.environments import build_wheel, make_environment
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .console import ROOT
+from tests.docs.console import ROOT
 
 PACKAGE = ROOT / "odfbuild"
 TEXT = (ROOT / "docs" / "architecture.md").read_text("utf-8")

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.resident.card import all_running
-from odfbuild.engine.resident.find import stop
-
-from ..example.odfbuild_project import MADE_BY_APPLY, ExampleProject
-from .console import DOCUMENTS, ROOT, commands, matches, run_all
+from odfbuild.engine.process.resident.card import all_running
+from odfbuild.engine.process.resident.find import stop
+from tests.docs.console import DOCUMENTS, ROOT, commands, matches, run_all
+from tests.example.odfbuild_project import MADE_BY_APPLY, ExampleProject
 
 EXAMPLE = ROOT / "example_project"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")

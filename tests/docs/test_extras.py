@@ -32,9 +32,8 @@ from odfbuild.extras import EXTRAS, missing_library
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
-
-from .environments import ROOT, make_environment, needed
-from .test_fresh_installs import PYTHONS, install
+from tests.docs.environments import ROOT, make_environment, needed
+from tests.docs.test_fresh_installs import PYTHONS, install
 
 _OF_DEVELOPERS = ("check", "dev")
 _DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from .console import commands, run_all
-from .environments import ROOT, packages_of, run, size_of
+from tests.docs.console import commands, run_all
+from tests.docs.environments import ROOT, packages_of, run, size_of
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 _OF_PIP = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence")

@@ -15,8 +15,7 @@ import pytest
 
 from odfbuild.engine.release import SPARK
 from odfbuild.extras import INSTALL
-
-from .environments import ROOT, packages_of, size_of
+from tests.docs.environments import ROOT, packages_of, size_of
 
 _MOST_BYTES = 80_000_000
 _ROOT = """

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from odfbuild.version import __version__
-
-from .console import commands, run_all
-from .environments import ROOT, run
+from tests.docs.console import commands, run_all
+from tests.docs.environments import ROOT, run
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
@@ -21,7 +20,7 @@ def test_a_wheel_has_all_that_the_program_reads(builder: Path) -> None:
         "import odfbuild\n"
         "from odfbuild.project.resources import schema_text, template_text\n"
         "from odfbuild.report.error_codes import error_codes\n"
-        "from odfbuild.authoring.scaffold import KINDS\n"
+        "from odfbuild.api.authoring.scaffold import KINDS\n"
         "print(odfbuild.__file__)\n"
         "[template_text(f'new/{kind}.yaml.j2') for kind in KINDS if kind != 's3']\n"
         "template_text('report/plan.html.j2'), template_text('init/2026-01.csv')\n"

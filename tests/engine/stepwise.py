@@ -16,12 +16,12 @@ from odfbuild.engine.contract import (
     SliceFile,
     TransformTask,
 )
-from odfbuild.engine.mode import Mode
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.odf.chain.step import output_watermark
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.mode import Mode
 
 VOCAB = Vocabulary()
 MILLIS = pa.timestamp("ms", "UTC")

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, ProvenanceTask
-from odfbuild.engine.lineage import Lineage, Origins
 from odfbuild.odf.model import SqlQueryStep, TemporalTable, TransformSql
-from odfbuild.plan.columns.query_lineage import lineage_of
+from odfbuild.sql.columns.query_lineage import lineage_of
+from odfbuild.sql.lineage import Lineage, Origins
 from tests.engine.stepwise import Derived, Source
 from tests.engine.test_provenance import people_in, trades_in
 

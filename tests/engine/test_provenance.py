@@ -24,11 +24,11 @@ from odfbuild.engine.contract import (
     SliceFile,
     TransformTask,
 )
-from odfbuild.engine.mode import Mode
-from odfbuild.engine.ranges import offsets_of, ranges_of, size_of, union_of
 from odfbuild.engine.slice import write_slice
 from odfbuild.odf.model import TemporalTable
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.records.ranges import offsets_of, ranges_of, size_of, union_of
+from odfbuild.sql.mode import Mode
 from tests.engine.inputs import sql
 from tests.engine.stepwise import VOCAB, Derived, Source, rows_of
 

@@ -12,8 +12,7 @@ from odfbuild import Project
 from odfbuild.engine.contract import Engine
 from tests.apply.in_process import share
 from tests.docs.console import ROOT, commands
-
-from .odfbuild_project import ExampleProject
+from tests.example.odfbuild_project import ExampleProject
 
 pytestmark = pytest.mark.spark
 

@@ -16,9 +16,8 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 from tests.cli.fresh_clones import stays_clean_in_clones
-
-from .expected import AGGREGATES, EXPECTED
-from .odfbuild_project import ExampleProject, connect
+from tests.example.expected import AGGREGATES, EXPECTED
+from tests.example.odfbuild_project import ExampleProject, connect
 
 pytestmark = pytest.mark.spark
 

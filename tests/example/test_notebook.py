@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from .notebook import NOTEBOOK, executed, outputs
-from .odfbuild_project import ExampleProject
+from tests.example.notebook import NOTEBOOK, executed, outputs
+from tests.example.odfbuild_project import ExampleProject
 
 pytestmark = pytest.mark.spark
 

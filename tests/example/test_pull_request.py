@@ -25,9 +25,8 @@ from odfbuild.engine.contract import (
     TransformTask,
 )
 from odfbuild.odf.chain.projection import Projection
+from tests.example.odfbuild_project import ExampleProject
 from tests.report.golden import assert_golden
-
-from .odfbuild_project import ExampleProject
 
 pytestmark = pytest.mark.spark
 

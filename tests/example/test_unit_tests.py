@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.engine.contract import Engine
-
-from .odfbuild_project import ExampleProject
+from tests.example.odfbuild_project import ExampleProject
 
 pytestmark = pytest.mark.spark
 

@@ -15,9 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.remote.server.checkpoint import read_checkpoint
+from odfbuild.engine.process.server.checkpoint import read_checkpoint
 from odfbuild.engine.step_limits import is_of_coordinator, limit_of_step
 from odfbuild.errors import OdfbuildError
+from odfbuild.exchange.repositories.dataset_config import read_config
+from odfbuild.inspect.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.objects import check_checkpoint, check_slice
 from odfbuild.odf.flatbuffers.form import MalformedBlock, decode_block
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import Checkpoint
@@ -28,15 +31,12 @@ from odfbuild.plan.changes.committed import committed_snapshot
 from odfbuild.project.decode import decode_bytes, decode_file
 from odfbuild.records.records import newest_records, records_of
 from odfbuild.report.chain import log_to_data, render_log
-from odfbuild.repository.dataset_config import read_config
 from odfbuild.store.branches import BranchInfo
 from odfbuild.store.statements import seen_statement
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.integrity import verify_integrity
-from odfbuild.verify.objects import check_checkpoint, check_slice
 from tests.apply.bench import Bench
+from tests.inspect.verify.hostile import committed, mutated, slices
 from tests.records.chains import SYSTEM, Chain, workspace
-from tests.verify.hostile import committed, mutated, slices
 
 Case = Callable[[int], None]
 

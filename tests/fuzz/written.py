@@ -14,10 +14,10 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.plan.columns.of_query import columns_of, result_of
-from odfbuild.plan.columns.query_lineage import lineage_of
-from odfbuild.plan.queries.check import errors_of
 from odfbuild.project.load import read_project
+from odfbuild.sql.check.check import errors_of
+from odfbuild.sql.columns.of_query import columns_of, result_of
+from odfbuild.sql.columns.query_lineage import lineage_of
 
 Case = Callable[[int], None]
 ROOT = Path(__file__).parents[2]

@@ -49,7 +49,7 @@ KILOBYTES = 1 << 20
 RUN = """
 import atexit, json, os, resource, sys
 from odfbuild.cli.main import run
-import odfbuild.survey.survey, odfbuild.plan.queries.check, odfbuild.verify.check
+import odfbuild.survey.survey, odfbuild.sql.check.check, odfbuild.inspect.verify.check
 
 for verb in sys.argv[1:]:
     child = os.fork()

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.errors import IngestError, OdfbuildError
+from odfbuild.exchange.tables.kartothek.format import KartothekTable
 from odfbuild.ingest.check import problems_of
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.url import check_url
@@ -25,10 +26,9 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.store.place import Folder
-from odfbuild.table.kartothek.format import KartothekTable
+from tests.exchange.tables.kartothek.tables import pin, table_at, touched
 from tests.ingest.contexts import Poller, at
 from tests.servers.objects import BUCKET, s3_endpoint
-from tests.table.kartothek.tables import pin, table_at, touched
 
 COLUMNS = pa.schema(
     [

@@ -8,7 +8,7 @@ from odfbuild.odf.model import (
     SqlQueryStep,
     TransformSql,
 )
-from odfbuild.plan.bounds import (
+from odfbuild.sql.bounds import (
     changes_two_at_most,
     keeps_every_record,
     kept_values,

@@ -10,7 +10,7 @@ import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow
-from odfbuild.plan.columns.of_query import Result, columns_of, result_of
+from odfbuild.sql.columns.of_query import Result, columns_of, result_of
 
 T = pa.schema(
     [

@@ -18,8 +18,7 @@ from odfbuild.odf.model import (
     SetVocab,
 )
 from odfbuild.plan.model import Action, ReasonCode
-
-from .worlds import World, did, ledger, pipeline, polling, transform
+from tests.plan.worlds import World, did, ledger, pipeline, polling, transform
 
 PUSH = AddPushSource(source_name="default", read=ReadStepNdJson(), merge=MergeStrategyAppend())
 

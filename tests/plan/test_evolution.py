@@ -22,8 +22,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.plan.model import Action, ColumnEffect, DatasetPlan
-
-from .worlds import World, pipeline, polling
+from tests.plan.worlds import World, pipeline, polling
 
 QUERY = "SELECT event_time, id, name FROM flights"
 

@@ -8,9 +8,8 @@ import pytest
 
 from odfbuild.plan.explain import DatasetStatus, explain
 from odfbuild.report.explanation import explanation_to_data, render_explanation
-
-from ..report.golden import assert_golden
-from .worlds import UNCHANGED, World, news, pipeline
+from tests.plan.worlds import UNCHANGED, World, news, pipeline
+from tests.report.golden import assert_golden
 
 
 def explained(world: World, name: str) -> str:

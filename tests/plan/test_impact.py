@@ -16,9 +16,8 @@ from odfbuild.plan.document import plan_document
 from odfbuild.plan.model import ColumnEffect, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.report.plan.view import view
-
-from .test_evolution import source
-from .worlds import LATE, READERS, polling, readers
+from tests.plan.test_evolution import source
+from tests.plan.worlds import LATE, READERS, polling, readers
 
 
 def changed(query: str) -> Plan:
@@ -180,7 +179,7 @@ def test_what_is_left_alone_costs_no_parsing(monkeypatch: pytest.MonkeyPatch) ->
     def parse(*_: object) -> None:
         pytest.fail("a query was parsed")
 
-    monkeypatch.setattr("odfbuild.plan.columns.query_lineage.lineage_of", parse)
+    monkeypatch.setattr("odfbuild.sql.columns.query_lineage.lineage_of", parse)
     made = readers()
     projections = {name: chain.now for name, chain in made.chains.items()}
     slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])

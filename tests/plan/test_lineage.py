@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from odfbuild.engine.lineage import Influence, Lineage
 from odfbuild.odf.model import SqlQueryStep, TemporalTable, TransformSql
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.columns.query_lineage import lineage_of
+from odfbuild.sql.columns.query_lineage import lineage_of
+from odfbuild.sql.lineage import Influence, Lineage
 
 INPUTS = {
     "flights": ("event_time", "carrier", "dep_delay", "Distance"),

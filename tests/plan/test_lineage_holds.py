@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine.lineage import Lineage
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.columns.query_lineage import lineage_of
+from odfbuild.sql.columns.query_lineage import lineage_of
+from odfbuild.sql.lineage import Lineage
 
 TABLES = {"a": ("id", "x", "y"), "b": ("id", "u", "v")}
 _EXPRESSIONS = (

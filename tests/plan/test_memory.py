@@ -16,8 +16,7 @@ from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Definition
 from odfbuild.store.disposable import packed, unpacked
-
-from .worlds import UNCHANGED, World, ledger, news, pipeline, polling, transform
+from tests.plan.worlds import UNCHANGED, World, ledger, news, pipeline, polling, transform
 
 SNAPSHOT = MergeStrategySnapshot(primary_key=("id",))
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import RECORD_BY_RECORD
-from odfbuild.engine.parsed import parsed
-from odfbuild.engine.query_text import Part, numbered, parsed_parts, parts_of, plain_parts
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import RECORD_BY_RECORD
+from odfbuild.sql.parsed import parsed
+from odfbuild.sql.query_text import Part, numbered, parsed_parts, parts_of, plain_parts
 from tests.engine.inputs import sql
 
 WRITTEN = (Path(__file__).parents[1] / "engine" / "accepted.sql").read_text().splitlines()
@@ -72,9 +72,9 @@ def test_queries_that_differ_in_names_in_backquotes_are_parsed_once() -> None:
 def test_no_parser_is_imported_for_plain_queries() -> None:
     code = """
 import sys
-from odfbuild.engine.forecast import expected_mode
+from odfbuild.sql.forecast import expected_mode
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.bounds import never_adds_records
+from odfbuild.sql.bounds import never_adds_records
 query = "SELECT x FROM `a-b` WHERE x > 1 UNION ALL SELECT y FROM c"
 transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=query),))
 assert never_adds_records(transform, ["a-b", "c"])

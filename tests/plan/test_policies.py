@@ -13,8 +13,7 @@ from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.settings.policy import Policy, on_query_change, refusing
-
-from .worlds import World, ledger, polling
+from tests.plan.worlds import World, ledger, polling
 
 LATE = "SELECT event_time, id, name FROM flights WHERE id > 0"
 

@@ -23,8 +23,7 @@ from odfbuild.plan.promotion import Branched, Read, plan_promotion
 from odfbuild.plan.readers import consumers_of
 from odfbuild.plan.saved import read_plan
 from odfbuild.report.plan.json import plan_to_data, stamp
-
-from .worlds import Chain, did, polling, transform
+from tests.plan.worlds import Chain, did, polling, transform
 
 ROOT, DERIVATIVE = DatasetKind.Root, DatasetKind.Derivative
 

@@ -15,8 +15,8 @@ from odfbuild.apply.queries import _key
 from odfbuild.engine.contract import InputSlices
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.plan.queries import check
 from odfbuild.plan.queries.changed import ChangedQueries
+from odfbuild.sql.check import check
 from odfbuild.survey import decision_cache
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine

@@ -13,8 +13,8 @@ import pytest
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.plan.columns.of_query import Columns, columns_of
-from odfbuild.plan.queries.check import errors_of
+from odfbuild.sql.check.check import errors_of
+from odfbuild.sql.columns.of_query import Columns, columns_of
 from odfbuild.survey.definitions import read_definitions
 from odfbuild.survey.queries import wrong_queries
 from tests.engine.queries import CHANGELOG, MAP, STREAM

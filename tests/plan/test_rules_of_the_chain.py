@@ -39,8 +39,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.plan.model import Action
 from odfbuild.project.load import load_project
-
-from .worlds import World, committed_form, polling, transform
+from tests.plan.worlds import World, committed_form, polling, transform
 
 PUSH = AddPushSource(source_name="default", read=ReadStepNdJson(), merge=MergeStrategyAppend())
 ETHEREUM = replace(polling(), fetch=FetchStepEthereumLogs(filter="address = X'00'"))

@@ -15,9 +15,8 @@ from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import moved, subset
 from odfbuild.report.plan.json import plan_to_data, stamp
 from odfbuild.report.plan.text import render_plan
-
-from ..report.test_plan_report import SCREENS
-from .worlds import hash_of, news, pipeline
+from tests.plan.worlds import hash_of, news, pipeline
+from tests.report.test_plan_report import SCREENS
 
 
 def _saved(plan: Plan) -> dict[str, object]:

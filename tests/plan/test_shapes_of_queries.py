@@ -8,8 +8,8 @@ import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.columns.query_lineage import lineage_of
-from odfbuild.plan.columns.shape import shape_of
+from odfbuild.sql.columns.query_lineage import lineage_of
+from odfbuild.sql.columns.shape import shape_of
 
 COLUMNS = ("event_time", "id", "value")
 

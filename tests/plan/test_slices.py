@@ -1,7 +1,6 @@
 from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.slices import ChainSlices
-
-from .worlds import Chain, hash_of
+from tests.plan.worlds import Chain, hash_of
 
 
 def sizes(chain: Chain, block):

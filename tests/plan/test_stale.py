@@ -8,8 +8,7 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.model import DatasetKind, MergeStrategyAppend, MergeStrategySnapshot, SetInfo
 from odfbuild.plan.document import plan_digest
 from odfbuild.plan.model import Action, DatasetPlan, Pending, ReasonCode
-
-from .worlds import UNCHANGED, Chain, World, news, pipeline, polling, transform
+from tests.plan.worlds import UNCHANGED, Chain, World, news, pipeline, polling, transform
 
 
 def codes(world: World, name: str) -> list[ReasonCode]:

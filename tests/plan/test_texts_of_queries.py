@@ -11,8 +11,8 @@ import pytest
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.schema.ddl import read_ddl
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.plan.columns.of_query import columns_of
-from odfbuild.plan.queries.check import errors_of
+from odfbuild.sql.check.check import errors_of
+from odfbuild.sql.columns.of_query import columns_of
 
 COLUMNS = columns_of(
     read_ddl(["event_time TIMESTAMP", "id BIGINT", "v BIGINT", "country STRING", "b STRING"])

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild import limits
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
 from odfbuild.project import bounded as process
-from odfbuild.project import limits
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.load import read_project
 from odfbuild.project.source import read_text

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.authoring.scaffold import (
+from odfbuild.api.authoring.scaffold import (
     MERGES,
     Derived,
     Input,
@@ -23,10 +23,10 @@ from odfbuild.authoring.scaffold import (
 from odfbuild.ingest.sample import Form, look_at
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.schema.ddl import parse_ddl
-from odfbuild.plan.columns.of_query import result_of
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.source import Source
 from odfbuild.project.template import render_template
+from odfbuild.sql.columns.of_query import result_of
 from tests.odf.values import NAMES
 
 _SCHEMA = "# yaml-language-server: $schema=x\n"

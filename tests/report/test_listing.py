@@ -8,6 +8,7 @@ import pytest
 
 from odfbuild.engine.contract import BadRecord, Skipped
 from odfbuild.errors import IngestError, Location
+from odfbuild.inspect.verify.finding import Finding
 from odfbuild.odf.model import SetDataSchema
 from odfbuild.odf.records import records_to_data
 from odfbuild.odf.schema.arrow_schema import to_raw
@@ -18,11 +19,9 @@ from odfbuild.report.forms.words import size
 from odfbuild.report.outcome import outcome_to_data, render_outcome
 from odfbuild.report.records.table import render_records
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.verify.finding import Finding
 from odfbuild.wording import count
-
-from ..plan.worlds import World, hash_of, news, pipeline
-from .golden import assert_golden
+from tests.plan.worlds import World, hash_of, news, pipeline
+from tests.report.golden import assert_golden
 
 NOON = datetime(2013, 1, 1, 12, 0, tzinfo=UTC)
 

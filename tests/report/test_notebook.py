@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from odfbuild import Project
+from odfbuild.inspect.verify.provenance import BlockRecords, TracedRecords
 from odfbuild.odf.model import SourceState
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.notebook import MOST, graph_html, records_html
 from odfbuild.report.records.provenance_html import provenance_fragment, provenance_page
-from odfbuild.verify.provenance import BlockRecords, TracedRecords
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
@@ -117,7 +117,7 @@ def test_what_verification_found_is_a_table(tiny: Tiny, odfbuild: Program) -> No
 
 @pytest.mark.parametrize("size", [0, 1000])
 def test_graphs_that_are_too_large_are_not_drawn(size: int) -> None:
-    from odfbuild.graph.dag import Graph
+    from odfbuild.plan.graph.dag import Graph
 
     shown = graph_html(Graph({f"d{n}": () for n in range(size)}))
     assert "<svg" not in shown

@@ -29,9 +29,8 @@ from odfbuild.report.plan.json import plan_to_data, stamp
 from odfbuild.report.plan.markdown import render_markdown
 from odfbuild.report.plan.text import render_plan
 from odfbuild.report.plan.view import closing_line
-
-from ..plan.worlds import LATE, World, news, pipeline, polling, readers
-from .golden import assert_golden
+from tests.plan.worlds import LATE, World, news, pipeline, polling, readers
+from tests.report.golden import assert_golden
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.schema.json"
 MAKE_IT_STRICT = "SELECT *\nFROM flights\nWHERE id > 15\n"

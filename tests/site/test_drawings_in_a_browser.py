@@ -14,8 +14,7 @@ from odfbuild.report.site.standing import Standing
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
-
-from .browser import Opened, chromium, needs_browser, opened
+from tests.site.browser import Opened, chromium, needs_browser, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

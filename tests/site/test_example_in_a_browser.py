@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.example.odfbuild_project import ExampleProject
-
-from .browser import ROOT, chromium, needs_browser, opened
+from tests.site.browser import ROOT, chromium, needs_browser, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

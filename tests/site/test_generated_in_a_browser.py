@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .browser import ROOT, chromium, needs_browser, opened
+from tests.site.browser import ROOT, chromium, needs_browser, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -19,7 +19,6 @@ from odfbuild.apply.queries import Checked, KnownQueries, Subject, check_queries
 from odfbuild.apply.unit_tests.difference import Difference, difference
 from odfbuild.apply.unit_tests.prepare import A_TIME, Prepared, prepared
 from odfbuild.engine.contract import Engine, InputSlices, SliceFile, TransformTask
-from odfbuild.engine.mode import Choice
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.errors import Location, OdfbuildError, together
@@ -29,6 +28,7 @@ from odfbuild.odf.records import records_to_data
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.overrides import Overrides
 from odfbuild.project.unit_tests import UnitTest
+from odfbuild.sql.mode import Choice
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.survey.definitions import Definitions, read_definitions
 from odfbuild.survey.locate import locate

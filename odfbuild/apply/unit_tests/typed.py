@@ -13,11 +13,11 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from odfbuild.engine.required import all_optional
-from odfbuild.engine.uuids import is_uuid
 from odfbuild.odf.decode_errors import describe
 from odfbuild.odf.operation import APPEND
 from odfbuild.odf.records import OPERATIONS
+from odfbuild.records.required import all_optional
+from odfbuild.records.uuids import is_uuid
 
 Row = Mapping[str, Any]
 

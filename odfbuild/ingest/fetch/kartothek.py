@@ -19,8 +19,8 @@ from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kartothek_address import Wanted, wanted
 from odfbuild.ingest.fetch.object_store import open_store, talking_about
 from odfbuild.ingest.fetch.result import Fetched, etag
-from odfbuild.kartothek.dataset import Kartothek, find_metadata, opened
 from odfbuild.odf.model import FetchStepUrl, SourceState
+from odfbuild.records.kartothek.dataset import Kartothek, find_metadata, opened
 from odfbuild.store.place import Folder, Place
 from odfbuild.store.remote import scheme_of
 

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
-from odfbuild.engine.translate.named import NO_ENGINES, Engines, remote_of
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
@@ -17,6 +14,9 @@ from odfbuild.plan.changes.consent import Consent
 from odfbuild.plan.changes.rebuild import not_selected
 from odfbuild.plan.model import Reason, ReasonCode
 from odfbuild.project.model import Definition
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
+from odfbuild.sql.translate.named import NO_ENGINES, Engines, remote_of
 from odfbuild.wording import did_you_mean
 
 

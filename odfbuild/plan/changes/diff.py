@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import IN_FORCE, Projection, QueryEra
 from odfbuild.odf.identity import DatasetAlias, DatasetId, DatasetRef
@@ -37,6 +35,8 @@ from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.columns.described import described_otherwise
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
 from odfbuild.plan.places import Place, path_of
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
 from odfbuild.values import Value
 
 Identities = Mapping[str, DatasetId]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from odfbuild.engine.translate.named import Engines
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind, SetTransform
@@ -19,6 +18,7 @@ from odfbuild.plan.inputs import ChainIdentities
 from odfbuild.plan.model import DatasetPlan, Plan, ReasonCode
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.policy import OnQueryChange, Policy, on_query_change
+from odfbuild.sql.translate.named import Engines
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 

@@ -14,10 +14,10 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.event_windows import EventWindows, windows_of
-from odfbuild.engine.forecast import Steps, steps_of, window_call
-from odfbuild.engine.query_text import is_call
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.of_query import Column, Columns, Reader, Sources, Within
+from odfbuild.sql.columns.of_query import Column, Columns, Reader, Sources, Within
+from odfbuild.sql.forecast import Steps, steps_of, window_call
+from odfbuild.sql.query_text import is_call
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -75,7 +75,7 @@ def _ends_within(own: EventWindows, reader: EventWindows) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _keep(steps: Steps, inputs: frozenset[str], *, by_windows: bool = False) -> bool:
-    from odfbuild.engine.parsed import parsed
+    from odfbuild.sql.parsed import parsed
 
     reader = _Times(dict.fromkeys(inputs, _KEPT), meanings=False)
     reader.by_windows = by_windows

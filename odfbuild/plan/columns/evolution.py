@@ -25,9 +25,9 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
-from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.plan.model import ColumnEffect
 from odfbuild.plan.places import Path, Place, path_of
+from odfbuild.sql.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.values import Value
 
 if TYPE_CHECKING:

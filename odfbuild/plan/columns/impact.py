@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from odfbuild.engine.lineage import Influence, Lineage, Origin
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.columns.of_query import Names
 from odfbuild.plan.model import ColumnCause, ColumnEffect
+from odfbuild.sql.columns.of_query import Names
+from odfbuild.sql.lineage import Influence, Lineage, Origin
 from odfbuild.values import Value
 
 LOOKED_INTO = 500

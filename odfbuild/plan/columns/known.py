@@ -20,9 +20,9 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.columns.evolution import committed_columns, result_of_source
-from odfbuild.plan.columns.of_query import Column, Columns, result_of
-from odfbuild.plan.columns.shape import shape_of
 from odfbuild.project.model import Definition
+from odfbuild.sql.columns.of_query import Column, Columns, result_of
+from odfbuild.sql.columns.shape import shape_of
 
 
 class KnownColumns:

@@ -11,10 +11,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from odfbuild.engine.lineage import Influence, Lineage, Origins
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.of_query import Names
-from odfbuild.plan.columns.shape import shape_of
+from odfbuild.sql.columns.of_query import Names
+from odfbuild.sql.columns.shape import shape_of
+from odfbuild.sql.lineage import Influence, Lineage, Origins
 
 
 class Lineages:
@@ -46,7 +46,7 @@ class Lineages:
             if key in known:
                 self.kept[key] = known[key]
                 return _loaded(known[key])
-        from odfbuild.plan.columns.query_lineage import lineage_of
+        from odfbuild.sql.columns.query_lineage import lineage_of
 
         found = lineage_of(transform, inputs)
         self.kept[key] = _dumped(found)

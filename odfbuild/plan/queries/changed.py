@@ -6,13 +6,11 @@ from collections.abc import Callable, Container, Sequence
 from functools import cached_property, partial
 from itertools import islice
 
-from odfbuild.engine.checks import Asked
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.changes.diff import Diff
 from odfbuild.plan.columns.known import KnownColumns
-from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.inputs import PlanInputs
 from odfbuild.plan.places import Place
@@ -21,6 +19,8 @@ from odfbuild.plan.right_queries import MOST_NEW, QueryKeys, new_of
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.by_name import matching
 from odfbuild.project.settings.checks import checks_of
+from odfbuild.records.checks import Asked
+from odfbuild.sql.columns.of_query import Columns
 
 
 class ChangedQueries:

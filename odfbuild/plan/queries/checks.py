@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship, Sql, Unique
 from odfbuild.errors import CheckError, InSettings
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.plan.columns.known import KnownColumns
+from odfbuild.records.checks import AcceptedValues, Asked, NotNull, Relationship, Sql, Unique
 from odfbuild.wording import did_you_mean
 
 VIEW = "slice"
@@ -64,7 +64,7 @@ def _missing(
 def _wrong_query(
     dataset: str, asked: Asked, check: Sql, known: KnownColumns
 ) -> Iterator[tuple[str, CheckError]]:
-    from odfbuild.plan.queries.check import errors_of
+    from odfbuild.sql.check.check import errors_of
 
     query = TransformSql(engine="spark", queries=(SqlQueryStep(query=check.query),))
     for wrong in errors_of(query, {VIEW: known.relation(dataset)}, None, dataset, is_check=True):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from odfbuild.engine.translate.named import Engines, remote_of
-from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
@@ -18,10 +16,12 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.plan.columns.evolution import source_columns
-from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.places import Place, path_of, placed
 from odfbuild.plan.queries.keys import unknown_keys
 from odfbuild.project.model import Definition
+from odfbuild.sql.columns.of_query import Columns
+from odfbuild.sql.translate.named import Engines, remote_of
+from odfbuild.sql.translate.runnable import is_spark
 from odfbuild.values import Value
 
 Shaping = SetTransform | SetPollingSource | AddPushSource
@@ -107,7 +107,7 @@ def errors_in(
 
     `accepted` are texts of queries that an engine accepted, whether they are understood or not.
     """
-    from odfbuild.plan.queries.check import errors_of
+    from odfbuild.sql.check.check import errors_of
 
     found: list[OdfbuildError] = []
     for subject in subjects:

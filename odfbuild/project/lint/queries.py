@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from odfbuild.engine.sql_words import Quote, Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
 from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
+from odfbuild.sql.sql_words import Quote, Word, words_of
 
 _COPIES = 3
 _FROM_LOCAL = ("to_utc_timestamp", "convert_timezone")

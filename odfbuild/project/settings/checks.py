@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from odfbuild.declared_settings import setting
-from odfbuild.engine.checks import (
+from odfbuild.project.settings.by_name import Name, Patterns, matching
+from odfbuild.records.checks import (
     AcceptedValues,
     Asked,
     Check,
@@ -20,7 +21,6 @@ from odfbuild.engine.checks import (
     Sql,
     Unique,
 )
-from odfbuild.project.settings.by_name import Name, Patterns, matching
 from odfbuild.values import Value
 
 Path = tuple[str | int, ...]

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from odfbuild.declared_settings import Fits, document_schema, setting
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.translate.named import Configured
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.branches import BranchSettings
 from odfbuild.project.settings.by_name import Name
@@ -20,6 +19,7 @@ from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
 from odfbuild.project.settings.tables import TableSettings
 from odfbuild.project.settings.watermarks import WatermarkRule
+from odfbuild.sql.translate.named import Configured
 from odfbuild.values import Value
 
 Storage = Annotated[

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from odfbuild.errors import Location, ProjectError
-from odfbuild.project.limits import ALIASED_VALUES, DEPTH, VALUES
+from odfbuild.limits import ALIASED_VALUES, DEPTH, VALUES
 from odfbuild.project.yaml.broken import Stop, mistake_in
 
 Path = tuple[str | int, ...]

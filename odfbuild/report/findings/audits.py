@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from odfbuild.engine.audit import Violation
 from odfbuild.errors import Location
+from odfbuild.records.audit import Violation
 from odfbuild.report.forms.markdown import code, escaped
 from odfbuild.report.forms.words import paint
 from odfbuild.wording import count

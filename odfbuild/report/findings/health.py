@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odfbuild.health.check import Check, Status
+from odfbuild.inspect.health import Check, Status
 from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 

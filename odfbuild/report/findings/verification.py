@@ -11,10 +11,10 @@ from odfbuild.report.outcome import LISTED
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.verify.check import Verdict
-    from odfbuild.verify.finding import Finding
-    from odfbuild.verify.reproduce import Reproduction
-    from odfbuild.verify.signatures import Signature
+    from odfbuild.inspect.verify.check import Verdict
+    from odfbuild.inspect.verify.finding import Finding
+    from odfbuild.inspect.verify.reproduce import Reproduction
+    from odfbuild.inspect.verify.signatures import Signature
 
 
 def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = False) -> str:

@@ -11,7 +11,6 @@ from difflib import unified_diff
 from itertools import islice
 from typing import Any, overload
 
-from odfbuild.engine.mode import Mode
 from odfbuild.errors import Location
 from odfbuild.odf.model import MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
@@ -38,6 +37,7 @@ from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
+from odfbuild.sql.mode import Mode
 from odfbuild.values import Value
 from odfbuild.wording import count
 

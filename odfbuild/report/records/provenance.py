@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.ranges import Ranges, size_of
 from odfbuild.odf.records import records_to_data
+from odfbuild.records.ranges import Ranges, size_of
 from odfbuild.report.forms.words import short
 from odfbuild.report.records.table import render_records
 from odfbuild.wording import count
@@ -14,7 +14,7 @@ from odfbuild.wording import count
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.verify.provenance import BlockRecords, ColumnSource, TracedRecords
+    from odfbuild.inspect.verify.provenance import BlockRecords, ColumnSource, TracedRecords
 
 _INTERVALS = 8
 _BLOCKS = 3

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.ranges import size_of
+from odfbuild.records.ranges import size_of
 from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.html import render_page
 from odfbuild.report.records.provenance import column_rows, notes_of, records_of, sample_of
@@ -19,7 +19,7 @@ from odfbuild.report.records.table import cells, numeric_columns
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.verify.provenance import BlockRecords, TracedRecords
+    from odfbuild.inspect.verify.provenance import BlockRecords, TracedRecords
 
 Allowed = Callable[[str, Sequence[str]], Sequence[str]]
 """From a dataset and its columns to those that may be shown."""

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.engine.contract import Engine
+from odfbuild.inspect.verify.check import verify
 from odfbuild.odf.model import (
     AddPushSource,
     DataField,
@@ -24,7 +25,6 @@ from odfbuild.odf.model import (
     ReadStepNdJson,
     TimeUnit,
 )
-from odfbuild.verify.check import verify
 from tests.apply.ingesting import NOW, create, ingest_into, workspace
 
 pytestmark = pytest.mark.spark

@@ -10,9 +10,9 @@ import pytest
 
 from odfbuild.apply.collect import collect
 from odfbuild.apply.reset import carry_out, plan_reset
+from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.store.dataset import MARKER
 from odfbuild.store.files import PENDING
-from odfbuild.verify.integrity import verify_integrity
 from tests.apply.bench import Bench
 
 OLD = 1_000_000.0

@@ -10,9 +10,9 @@ from odfbuild.apply.definitions import by_another_engine
 from odfbuild.cli.exit_codes import EXIT_MISMATCH
 from odfbuild.engine import release
 from odfbuild.engine.contract import TransformResult, TransformTask
+from odfbuild.inspect.verify import reproduce
 from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformSql
 from odfbuild.survey import survey
-from odfbuild.verify import reproduce
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny

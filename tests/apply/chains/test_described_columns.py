@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from odfbuild.engine.contract import Engine
+from odfbuild.inspect.verify.check import verify
 from odfbuild.odf.model import DataSchema, SetDataSchema
 from odfbuild.odf.schema.compare import strip_encoding
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.check import verify
 from tests.apply.in_process import Program, share
 from tests.apply.ingesting import workspace
 

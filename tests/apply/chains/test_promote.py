@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.survey.moving_heads import consistent_heads
-from odfbuild.verify.integrity import verify_integrity
+from odfbuild.store.moving_heads import consistent_heads
 from tests.apply.branching import BRANCH, Branching, changed
 from tests.apply.in_process import Program
 from tests.apply.tiny import NO_JVM, QUERY, Tiny

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.integrity import verify_integrity
 from tests.apply.branching import CountingEngine
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny

@@ -8,7 +8,7 @@ import pytest
 
 from odfbuild.apply.reset import carry_out, plan_reset, with_readers
 from odfbuild.errors import PlanError, StaleHeadError
-from odfbuild.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.integrity import verify_integrity
 from tests.apply.bench import Bench
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine

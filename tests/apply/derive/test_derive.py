@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.slice import dataset_schema
+from odfbuild.inspect.verify.check import verify
 from odfbuild.odf.model import SetDataSchema, SetInfo
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.verify.check import verify
 from tests.apply.bench import VOCAB, Bench
 from tests.apply.plain_engine import RESULT, PlainEngine
 from tests.conformance.vectors import cases

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from odfbuild import Project
+from odfbuild.inspect.verify.check import verify
 from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.model import Action, ReasonCode
-from odfbuild.verify.check import verify
 from tests.apply.in_process import Program
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.cli.exit_codes import EXIT_USAGE
-from odfbuild.verify.check import verify
+from odfbuild.inspect.verify.check import verify
 from tests.apply.in_process import Program
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from odfbuild.apply import ingest as ingest_module
-from odfbuild.engine import key_index as index_module
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.key_index import key_index
 from odfbuild.engine.spark.merging import earlier_records as prior_module
 from odfbuild.engine.spark.merging import state as state_module
 from odfbuild.odf.model import (
@@ -27,6 +25,8 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.records import key_index as index_module
+from odfbuild.records.key_index import key_index
 from odfbuild.store import merge_slices
 from odfbuild.survey.outcome import Status
 from tests.apply.in_process import Program, share

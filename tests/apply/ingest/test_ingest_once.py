@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfbuild.engine.key_index import key_index
+from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.odf.model import AddData
 from odfbuild.odf.schema.arrow_schema import schema_of
-from odfbuild.verify.integrity import verify_integrity
+from odfbuild.records.key_index import key_index
 from tests.apply.killer import Killer
 from tests.apply.tiny import Tiny
 

@@ -27,12 +27,12 @@ from odfbuild.ingest.fetch import container, ftp, http
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
+from tests.exchange.tables.kartothek.tables import pin, table_at, touched
 from tests.servers import nginx
 from tests.servers.broker import PASSWORD, USER, mosquitto
 from tests.servers.containers import IMAGE, machine_with, podman_with_image
 from tests.servers.files import ftp_server
 from tests.servers.objects import BUCKET, gs_endpoint, s3_endpoint
-from tests.table.kartothek.tables import pin, table_at, touched
 
 SECRET = "ganz-geheim-4242"
 Rows = list[int]

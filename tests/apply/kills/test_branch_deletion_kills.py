@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.integrity import verify_integrity
 from tests.apply.killer import Killer
 from tests.apply.tiny import QUERY, Tiny
 

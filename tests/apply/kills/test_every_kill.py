@@ -11,12 +11,12 @@ import pytest
 
 from odfbuild.apply.collect import collect
 from odfbuild.engine.slice import dataset_schema
+from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.odf.model import SetDataSchema
 from odfbuild.odf.schema.arrow_schema import to_odf
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.verify.integrity import verify_integrity
 from tests.apply.killer import Killer
 from tests.apply.plain_engine import RESULT
 from tests.apply.tiny import QUERY, Tiny

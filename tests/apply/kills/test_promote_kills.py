@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.survey.moving_heads import consistent_heads, read_manifest
-from odfbuild.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.integrity import verify_integrity
+from odfbuild.store.moving_heads import consistent_heads, read_manifest
 from tests.apply.killer import Killer
 from tests.apply.tiny import QUERY, Tiny
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from odfbuild.apply.collect import collect
+from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.store.engine_folders import abandoned_engine_folders, engine_folder
-from odfbuild.verify.integrity import verify_integrity
 from tests.apply.killer import Killer
 from tests.apply.tiny import Tiny
 

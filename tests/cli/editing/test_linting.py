@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from odfbuild.authoring.doubtful import doubtful_parts
+from odfbuild.api.authoring.doubtful import doubtful_parts
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.settings.lint import RULES
 from odfbuild.project.source import Source

@@ -20,8 +20,8 @@ from tests.cli.real import ANSI, BINARY
 from tests.cli.repository import git, own_configuration
 from tests.cli.test_locks import held
 from tests.cli.test_screens import record
-from tests.repository.chains import create, with_object, workspace
-from tests.repository.two_projects import Pair
+from tests.exchange.repositories.chains import create, with_object, workspace
+from tests.exchange.repositories.two_projects import Pair
 
 __all__ = ["own_configuration"]
 

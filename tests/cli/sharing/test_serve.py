@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository.serving import ALICE, served
-from tests.repository.two_projects import Pair
+from tests.exchange.repositories.serving import ALICE, served
+from tests.exchange.repositories.two_projects import Pair
 
 ACCESS = f"""\
 kind: Machine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.apply.in_process import Program
-from tests.repository.two_projects import Pair
+from tests.exchange.repositories.two_projects import Pair
 
 SECRET = "correct horse battery staple"
 

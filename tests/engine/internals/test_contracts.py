@@ -23,7 +23,6 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from odfbuild.engine import functions as lists
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.spark import internals
 from odfbuild.engine.spark.engine import SparkEngine
@@ -34,6 +33,7 @@ from odfbuild.engine.spark.internals.node import Node, Part
 from odfbuild.engine.spark.queries.findings import from_spark
 from odfbuild.engine.spark.results import small_jobs
 from odfbuild.engine.spark.results.local_rows import QUICK
+from odfbuild.sql import functions as lists
 
 pytestmark = pytest.mark.spark
 

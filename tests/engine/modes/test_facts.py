@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine.facts import facts_in, valid_at
+from odfbuild.records.facts import facts_in, valid_at
 from tests.engine.stepwise import VOCAB, Source, millis
 
 A, R, F, T = 0, 1, 2, 3

@@ -2,8 +2,8 @@
 
 import pytest
 
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Mode
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Mode
 from tests.engine.inputs import sql
 
 MAPS = [

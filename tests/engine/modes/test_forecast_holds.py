@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from odfbuild.engine.contract import InputSlices
-from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Mode
-from odfbuild.engine.parsed import PIPE
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.queries.transform import decide
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
+from odfbuild.sql.parsed import PIPE
 from tests.engine.inputs import SCHEMA, sql, task
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.mode import Mode
+from odfbuild.sql.mode import Mode
 from tests.engine.inputs import sql
 from tests.engine.stepwise import Derived, Source
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices
-from odfbuild.engine.mode import Mode
 from odfbuild.engine.spark.queries.temporal import rewrite
 from odfbuild.errors import QueryError
 from odfbuild.odf.model import TemporalTable, TransformSql
+from odfbuild.sql.mode import Mode
 from tests.engine.inputs import sql
 from tests.engine.stepwise import VOCAB, Derived, Source
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.engine.pipeline import Worker, ahead
+from odfbuild.records.pipeline import Worker, ahead
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 50])

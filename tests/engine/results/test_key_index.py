@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine import key_index as module
-from odfbuild.engine.key_hash import comparable_type, hash_rows
-from odfbuild.engine.key_index import KeyIndex, key_index
-from odfbuild.engine.uuids import from_text, to_text
 from odfbuild.errors import IntegrityError
+from odfbuild.records import key_index as module
+from odfbuild.records.key_hash import comparable_type, hash_rows
+from odfbuild.records.key_index import KeyIndex, key_index
+from odfbuild.records.uuids import from_text, to_text
 from odfbuild.store.committed import Committed
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import ARROW_SCHEMA, add_slice, create, info, workspace

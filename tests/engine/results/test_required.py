@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine.required import all_optional, as_required, missing_in
+from odfbuild.records.required import all_optional, as_required, missing_in
 
 LEAVES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int32(): st.integers(-5, 5),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.mode import Mode
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.sql.mode import Mode
 from tests.engine.everywhere import Varied, by_increments, cuts
 from tests.engine.queries import ALL, FEW, MAP, STREAM
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine import sorted_runs
-from odfbuild.engine.sorted_runs import merged
+from odfbuild.records import sorted_runs
+from odfbuild.records.sorted_runs import merged
 
 WORDS = st.sampled_from(["", "a", "B", "ä", "\u65e5", "\U0001f600", "\uffff", None])
 ROWS = st.lists(st.tuples(WORDS, st.sampled_from([1, 2, None])), max_size=60)

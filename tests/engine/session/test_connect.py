@@ -22,7 +22,6 @@ from pyspark.errors.exceptions.connect import UnknownException
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from odfbuild.engine import shutdown as elsewhere
-from odfbuild.engine.mode import Mode
 from odfbuild.engine.settings import EngineSettings, Sandbox
 from odfbuild.engine.spark.connect import lost, server
 from odfbuild.engine.spark.connect import remote as remote_module
@@ -32,6 +31,7 @@ from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.session import sandbox
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.errors import EngineProblem, OdfbuildError, QueryError
+from odfbuild.sql.mode import Mode
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
 from tests.engine.everywhere import by_increments, hashes

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.key_index import KeyIndex, key_index
 from odfbuild.engine.spark.merging.changes import only
 from odfbuild.engine.spark.merging.state import current_state
 from odfbuild.engine.spark.results import small_jobs as few
@@ -26,6 +25,7 @@ from odfbuild.engine.spark.results.frames import (
 )
 from odfbuild.engine.spark.results.local_rows import given_back
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategyLedger
+from odfbuild.records.key_index import KeyIndex, key_index
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -48,7 +48,6 @@ from odfbuild.engine.spark.results.sorted_parts import (
     sorts_alike,
     split_in_order,
 )
-from odfbuild.engine.uuids import Uuids
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -59,6 +58,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.operation import APPEND, RETRACT
 from odfbuild.odf.schema.evolution import described_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.records.uuids import Uuids
 from odfbuild.wording import count
 
 if TYPE_CHECKING:

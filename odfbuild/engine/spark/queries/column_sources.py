@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from odfbuild.engine.lineage import Influence, Lineage, Origins, as_influence
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.sql.lineage import Influence, Lineage, Origins, as_influence
 
 _NOTHING: Origins = frozenset()
 _PASSED_ON = frozenset(

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from odfbuild.engine import functions as lists
-from odfbuild.engine.mode import SUBQUERY
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node, ids_of
 from odfbuild.engine.spark.queries.findings import Findings, words
 from odfbuild.engine.spark.queries.ties import Names, Ties, depends_on_ties, is_collated
+from odfbuild.sql import functions as lists
+from odfbuild.sql.mode import SUBQUERY
 
 _FLOATING = {"float", "double"}
 _NARROW = {"byte", "short", "integer", "tinyint", "smallint", "int"}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import Fault, said
 from odfbuild.engine.spark.results.local_rows import QUICK
-from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import InDefinition, Location, QueryError
+from odfbuild.sql.sql_words import words_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

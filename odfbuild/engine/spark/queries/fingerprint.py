@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.queries.findings import Report
-from odfbuild.engine.sql_words import Word, words_of
-from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.sql_words import Word, words_of
+from odfbuild.sql.translate.runnable import is_spark
 
 _UNCLEAR = re.compile(r"""["\\$\0]|/\*""")
 """Where Spark and `words_of` may disagree on where a text or a comment ends."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.results.frames import quote
-from odfbuild.engine.translate.runnable import is_spark, runnable
 from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
+from odfbuild.sql.translate.runnable import is_spark, runnable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

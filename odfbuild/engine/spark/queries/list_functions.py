@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.functions import FORBIDDEN
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.session.session import Session
+from odfbuild.sql.functions import FORBIDDEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,10 +21,7 @@ from odfbuild.engine.contract import (
     ProvenanceTask,
     TransformTask,
 )
-from odfbuild.engine.lineage import Lineage
-from odfbuild.engine.mode import Mode
 from odfbuild.engine.precision import Micros, micros_in
-from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.column_sources import ColumnSources
@@ -48,6 +45,9 @@ from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.engine.spark.results.order import committed_form
 from odfbuild.engine.spark.session.limits import files_read
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.records.ranges import Ranges, offsets_of, ranges_of, union_of
+from odfbuild.sql.lineage import Lineage
+from odfbuild.sql.mode import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.results.frames import quote
-from odfbuild.engine.sql_words import words_of
-from odfbuild.engine.temporal_references import temporal_references
 from odfbuild.errors import QueryError
+from odfbuild.sql.sql_words import words_of
+from odfbuild.sql.temporal_references import temporal_references
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

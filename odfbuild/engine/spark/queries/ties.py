@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from odfbuild.engine import functions as lists
 from odfbuild.engine.spark.internals.node import Node, ids_of
 from odfbuild.engine.spark.queries.modes.shape import stands_for
 from odfbuild.engine.spark.results.frames import quote
+from odfbuild.sql import functions as lists
 
 _OF_ONE_ROW = frozenset({"Project", "Filter", "SubqueryAlias", "Sort", "Window"})
 """Each of their rows is made of one row below."""

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformResult, TransformTask
-from odfbuild.engine.mode import RECORD_BY_RECORD
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.spark.queries.inputs import has_operations
 from odfbuild.engine.spark.queries.modes import map
@@ -25,6 +24,7 @@ from odfbuild.engine.spark.queries.transform import checked, known_plan, known_r
 from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.results.local_rows import is_alike
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory
+from odfbuild.sql.mode import RECORD_BY_RECORD
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

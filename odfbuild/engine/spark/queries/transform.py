@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, TransformResult, TransformTask
-from odfbuild.engine.mode import SUBQUERY, Choice, Mode
 from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
@@ -33,9 +32,10 @@ from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_s
 from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
 from odfbuild.engine.spark.session.limits import files_read
-from odfbuild.engine.translate.runnable import is_spark, runnable
 from odfbuild.errors import Errors, QueryError
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.mode import SUBQUERY, Choice, Mode
+from odfbuild.sql.translate.runnable import is_spark, runnable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine import functions as lists
-from odfbuild.engine.function_list import ALLOWED
 from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, Outlined, plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import fault_of
@@ -27,6 +25,8 @@ from odfbuild.engine.spark.queries.findings import (
     words,
 )
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
+from odfbuild.sql import functions as lists
+from odfbuild.sql.function_list import ALLOWED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,9 +22,9 @@ from odfbuild.engine.spark.reading.read_count import ReadCount
 from odfbuild.engine.spark.reading.source_text import SourceText, shown
 from odfbuild.engine.spark.results.frames import to_spark_type
 from odfbuild.engine.spark.results.hidden import SEPARATOR
-from odfbuild.engine.uuids import is_uuid
 from odfbuild.errors import Location
 from odfbuild.odf.model import ReadStep, ReadStepCsv
+from odfbuild.records.uuids import is_uuid
 
 FORM = "the form of the record"
 _TIME = pa.timestamp("us", "UTC")

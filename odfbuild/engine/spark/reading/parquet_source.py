@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.precision import micros_in
-from odfbuild.engine.uuids import is_uuid
 from odfbuild.errors import IngestError, Location
+from odfbuild.records.uuids import is_uuid
 
 _BATCH_ROWS = 65_536
 _UNKNOWN_CODECS = {"BROTLI"}

@@ -69,7 +69,6 @@ from odfbuild.engine.spark.results.frames import (
 )
 from odfbuild.engine.spark.results.hidden import CORRUPT, FILE, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.results.order import total_order
-from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -86,6 +85,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import from_odf
 from odfbuild.odf.schema.ddl import parse_ddl
+from odfbuild.records.uuids import is_uuid, uuids_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from pyspark.sql.types import BinaryType, StringType, TimestampType
 from odfbuild.engine.contract import LocalTimes
 from odfbuild.engine.spark.results.frames import literal, quote, sql_type, uuid_text
 from odfbuild.engine.spark.results.hidden import MISFIT, ROW, SEPARATOR
-from odfbuild.engine.uuids import TEXT, Uuids
+from odfbuild.records.uuids import TEXT, Uuids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,9 +14,9 @@ from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.local_rows import handed_over
-from odfbuild.engine.uuids import Uuids, is_uuid, uuids_in
 from odfbuild.errors import QueryError
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.uuids import Uuids, is_uuid, uuids_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.findings import Report
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, stands_for
+from odfbuild.sql.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
 
 _SEE_THROUGH = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Sort"})
 

@@ -1,0 +1,128 @@
+"""Create a definition: read the data or the inputs, and write a valid definition.
+
+Never overwrites a file, and writes nothing unless the project is valid with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odfbuild.api.authoring.new_derived import derived_wanted
+from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name
+from odfbuild.api.authoring.new_root import root_wanted
+from odfbuild.api.authoring.scaffold import KINDS, Root, derived_text, root_text
+from odfbuild.errors import GraphError, ProjectError
+from odfbuild.odf.identity import DatasetAlias
+from odfbuild.plan.graph.build import build_graph
+from odfbuild.project.definitions import definitions_in
+from odfbuild.project.editor import schema_comment, write_definition
+from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.source import TEMPLATE_SUFFIX, Source
+from odfbuild.project.template import render_template
+from odfbuild.survey.definitions import Definitions
+from odfbuild.wording import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A new file, relative to the root of the project, and the datasets that it defines.
+
+    `warnings` say what else is needed before its data can be read.
+    """
+
+    file: str
+    text: str
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
+    """The file that defines what is wanted; raises what is wrong with the wish."""
+    config = found.project.config
+    if wanted.kind not in KINDS:
+        raise _not_a_kind(wanted.kind)
+    _check_name(wanted.name, found.project.definitions)
+    is_template = wanted.kind == "matrix"
+    suffix = TEMPLATE_SUFFIX if is_template else ".yaml"
+    path = config.datasets / f"{wanted.name}{suffix}"
+    file = os.path.relpath(path, config.root)
+    if path.exists():
+        raise ProjectError(
+            f"{file} is there already",
+            code="E0114",
+            dataset=wanted.name,
+            help="choose another name, or edit that file",
+        )
+    schema = schema_comment(config.root, path)
+    warnings: tuple[str, ...] = ()
+    if wanted.kind in ("derivative", "matrix"):
+        text = derived_text(derived_wanted(wanted, found), schema)
+    else:
+        root = root_wanted(wanted, config)
+        text, warnings = root_text(root, schema), _warnings(root, config)
+    return NewFile(file, text, _checked(text, file, found), warnings)
+
+
+def write(begun: NewFile, config: Config) -> None:
+    """Put the file there, and the schema that it names."""
+    write_definition(config.root, config.root / begun.file, begun.text)
+
+
+def _warnings(root: Root, config: Config) -> tuple[str, ...]:
+    """What data needs that a definition cannot say."""
+    has_breaks = root.sample is not None and root.sample.line_breaks
+    if not has_breaks or config.ingest.reads_line_breaks(root.name):
+        return ()
+    return (
+        f"quoted values of {root.sampled} have line breaks, which are refused unless odfbuild.yaml "
+        f"says `ingest: {{quotedLineBreaks: {{{root.name}: read}}}}`",
+    )
+
+
+def _checked(text: str, file: str, found: Definitions) -> tuple[str, ...]:
+    """Names of what the new file defines; raises `Errors` where the project has no place for it."""
+    config = found.project.config
+    sources = [Source(file, text)]
+    if file.endswith(TEMPLATE_SUFFIX):
+        sources = [
+            Source(file, each.text, each.label, each.lines, text)
+            for each in render_template(
+                text, file, config.root, config.vars, config.boundary.check_open
+            )
+        ]
+    made = [definition for source in sources for definition in definitions_in(source)]
+    project = Project(config=config, definitions=(*found.project.definitions, *made))
+    build_graph(project, found.projections)
+    return tuple(definition.name for definition in made)
+
+
+def _check_name(name: str, definitions: Iterable[Definition]) -> None:
+    try:
+        DatasetAlias.parse(name)
+    except ValueError:
+        possible = as_name(name)
+        raise ProjectError(
+            f"'{name}' cannot be the name of a dataset",
+            code="E0141",
+            notes=("names are letters, digits, hyphens and dots",),
+            help=f"for example '{possible}'" if possible else "for example 'sales.orders'",
+        ) from None
+    for each in definitions:
+        if each.name.lower() == name.lower():
+            raise GraphError(
+                f"dataset '{each.name}' is defined already",
+                code="E0201",
+                location=each.location,
+                dataset=each.name,
+                help="choose another name, or edit that file",
+            )
+
+
+def _not_a_kind(kind: str) -> ProjectError:
+    return ProjectError(
+        f"there is no kind of dataset '{kind}'",
+        code="E0140",
+        help=did_you_mean(kind, KINDS, "`odfbuild new` lists the kinds"),
+    )

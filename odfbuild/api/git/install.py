@@ -1,0 +1,115 @@
+"""Configure Git for chains: blocks as text, heads never merged, notes on commits.
+
+`git_hook` adds that no head is committed without its blocks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.api.git.hook import add_hook, has_hook
+from odfbuild.project.git.notes import REF
+from odfbuild.project.git.repository import inside
+
+if TYPE_CHECKING:
+    from git import Repo
+    from git.config import GitConfigParser
+
+    from odfbuild.project.model import Config
+
+ATTRIBUTES = ".gitattributes"
+_DRIVER = 'diff "odfbuild"'
+
+
+def install(repo: Repo, config: Config, program: str, path: str) -> list[str]:
+    """Set the repository of a project up; returns what was changed, a sentence each.
+
+    `program` is the shell command that starts odfbuild, `path` where it lies, for the hook. Doing
+    it again changes nothing.
+    """
+    return [
+        *_add_attributes(repo, config),
+        *_configure(repo, program),
+        *add_hook(repo, config, path),
+    ]
+
+
+def lacking(repo: Repo, config: Config) -> list[str]:
+    """What `install` would still set up, a few words each; changes nothing."""
+    attributes = [f"{ATTRIBUTES} for the chains"] if _missing_attributes(repo, config) else []
+    with repo.config_reader() as known:
+        settings = [
+            f"{section}.{key}".replace(' "odfbuild"', ".odfbuild")
+            for section, key, value, _ in _settings("")
+            # Which program shows blocks is for each machine to know.
+            if not _has(known, section, key, None if key == "textconv" else value)
+        ]
+    return attributes + settings + ([] if has_hook(repo, config) else ["a pre-commit hook"])
+
+
+def _missing_attributes(repo: Repo, config: Config) -> list[str]:
+    if inside(repo, config.state) is None or not config.state.is_relative_to(config.root):
+        return []
+    state = config.state.relative_to(config.root).as_posix()
+    wanted = [
+        f"/{state}/**/blocks/* diff=odfbuild",
+        # Two lines that merge well are still two histories: a person has to choose.
+        f"/{state}/**/refs/* -merge",
+        f"/{state}/**/info/branches/* -merge",
+    ]
+    file = config.root / ATTRIBUTES
+    known = file.read_text("utf-8").splitlines() if file.exists() else []
+    return [line for line in wanted if line not in known]
+
+
+def _add_attributes(repo: Repo, config: Config) -> list[str]:
+    missing = _missing_attributes(repo, config)
+    if not missing:
+        return []
+    file = config.root / ATTRIBUTES
+    text = file.read_text("utf-8") if file.exists() else ""
+    begin = text if not text or text.endswith("\n") else text + "\n"
+    file.write_text(begin + "\n".join(missing) + "\n", "utf-8")
+    return [f"{ATTRIBUTES}: `git diff` shows blocks as text, and heads are not merged. Commit it."]
+
+
+def _settings(program: str) -> tuple[tuple[str, str, str, str], ...]:
+    """Section, key and value of each setting, and a sentence about it."""
+    return (
+        (_DRIVER, "textconv", f"{program} decode", f"blocks are shown by `{program} decode`"),
+        (_DRIVER, "cachetextconv", "true", "the text of blocks is cached: blocks never change"),
+        ("odfbuild", "notes", "true", "`odfbuild apply` records heads in notes on the commit"),
+        ("notes", "displayRef", f"refs/notes/{REF}", "`git log` shows these notes"),
+        ("notes", "rewriteRef", f"refs/notes/{REF}", "they follow commits through a rebase"),
+    )
+
+
+def _configure(repo: Repo, program: str) -> list[str]:
+    said = []
+    with repo.config_writer() as config:
+        for section, key, value, sentence in _settings(program):
+            if _has(config, section, key, value):
+                continue
+            if section == "notes":
+                config.add_value(section, key, value)
+            else:
+                config.set_value(section, key, value)
+            said.append(f"{_config_file(repo)}: {sentence}.")
+    return said
+
+
+def _has(config: GitConfigParser, section: str, key: str, value: str | None) -> bool:
+    """Whether a setting is there, with `value` among its values unless that is `None`."""
+    known = config.get_values(section, key) if config.has_option(section, key) else []
+    return bool(known) if value is None else value in map(_text, known)
+
+
+def _text(value: object) -> str:
+    # GitPython turns `true` into a bool.
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _config_file(repo: Repo) -> str:
+    path = Path(repo.common_dir) / "config"
+    return inside(repo, path) or str(path)

@@ -1,0 +1,189 @@
+"""The engines of a project behind one contract: the built-in Spark, and programs that are engines.
+
+Which of them computes a transformation follows from the version that its chain records, and else
+from `engines` in the settings. The built-in one starts when something is first asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import (
+    EngineFactory,
+    EngineInfo,
+    EngineResult,
+    IngestTask,
+    InputSlices,
+    Origin,
+    Provenance,
+    ProvenanceTask,
+    QueryTask,
+    StepProgress,
+    TransformResult,
+    TransformTask,
+)
+from odfbuild.engine.lazy import LazyEngine
+from odfbuild.engine.process.client import Client, Host
+from odfbuild.errors import EngineError
+from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.mode import BY_CHECKPOINT
+from odfbuild.sql.translate.named import (
+    Engines,
+    RemoteEngine,
+    image_of_release,
+    is_remote_release,
+    remote_of,
+)
+from odfbuild.sql.translate.runnable import ran_on_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfbuild.odf.model import TransformSql
+
+
+class ManyEngines:
+    """`contract.Engine` over several; `built_in` starts Spark, at once if it is `needed`."""
+
+    def __init__(
+        self, built_in: EngineFactory, engines: Engines, host: Host, *, needed: bool = False
+    ) -> None:
+        self._spark = LazyEngine(built_in)
+        if needed:
+            self._spark.warm_up()
+        self._engines, self._host = engines, host
+        self._lock = Lock()
+        self._clients: dict[tuple[str, str], Client] = {}
+
+    def validate(
+        self,
+        dataset: str,
+        transform: TransformSql,
+        inputs: Sequence[InputSlices],
+        vocab: Vocabulary,
+        *,
+        preprocess: bool = False,
+    ) -> pa.Schema | None:
+        """See `contract.Engine`."""
+        client = None if preprocess else self._client(transform, dataset)
+        if client is not None:
+            return client.result_schema(dataset, transform, tuple(inputs), vocab)
+        spark = self._spark.get()
+        return spark.validate(dataset, transform, inputs, vocab, preprocess=preprocess)
+
+    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
+        """See `contract.Engine`; programs cannot tell without columns."""
+        if remote_of(transform, self._engines) is None:
+            self._spark.get().screen(dataset, transform, inputs)
+
+    def transform(self, task: TransformTask) -> TransformResult:
+        """See `contract.Engine`."""
+        client = self._client(task.transform, task.dataset)
+        return (client or self._spark.get()).transform(task)
+
+    def transform_together(
+        self, tasks: Sequence[TransformTask]
+    ) -> Sequence[TransformResult] | None:
+        """See `contract.Engine`; programs do one step after the other."""
+        if self._configured(tasks[0].transform) is not None:
+            return None
+        return self._spark.get().transform_together(tasks)
+
+    def provenance(self, task: ProvenanceTask) -> Provenance:
+        """See `contract.Engine`; programs tell of no single records."""
+        transform = task.step.transform
+        if self._configured(transform) is None:
+            return self._spark.get().provenance(task)
+        why = f"engine '{transform.engine}' does not tell which records it needed"
+        whole = {each.alias: why for each in task.step.inputs}
+        return Provenance(BY_CHECKPOINT, tuple(Origin({}, whole) for _ in task.asked))
+
+    def ingest(self, task: IngestTask) -> EngineResult:
+        """See `contract.Engine`."""
+        return self._spark.get().ingest(task)
+
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
+        """See `contract.Engine`."""
+        return self._spark.get().ingest_together(tasks)
+
+    def violations(
+        self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+    ) -> tuple[int, str]:
+        """See `contract.Engine`."""
+        return self._spark.get().violations(dataset, query, files, schema, vocab)
+
+    def query(self, task: QueryTask) -> EngineResult:
+        """See `contract.Engine`."""
+        return self._spark.get().query(task)
+
+    def progress(self, dataset: str) -> StepProgress | None:
+        """See `contract.Engine`; programs tell nothing but that they live."""
+        spark = self._spark.peek()
+        return spark.progress(dataset) if spark else None
+
+    def about(self) -> EngineInfo:
+        """See `contract.Engine`."""
+        spark = self._spark.peek()
+        if spark is not None:
+            return spark.about()
+        found = {n: each for n, each in self._engines.items() if isinstance(each, RemoteEngine)}
+        versions = ", ".join(each.release(name) for name, each in found.items())
+        places = ", ".join(each.place for each in found.values())
+        return EngineInfo(places, versions, "of each engine", name="programs compute")
+
+    def stop(self) -> None:
+        """See `contract.Engine`."""
+        for client in self._clients.values():
+            client.stop()
+        self._spark.stop()
+
+    # --- Who computes what ---
+
+    def _configured(self, transform: TransformSql) -> tuple[str, RemoteEngine] | None:
+        """The program that computes a transformation, and its version; `None`: Spark does."""
+        found, version = remote_of(transform, self._engines), transform.version
+        now = found.release(transform.engine) if found else None
+        if found is not None and now is not None and version in (None, now):
+            return now, found
+        if version is not None and is_remote_release(version):
+            image = image_of_release(version)
+            base = found if found is not None and found.image else RemoteEngine(image=image)
+            # What is not at hand is told when it is asked for.
+            return version, replace(base, image=image, address=None, command=())
+        if found is None or now is None or ran_on_spark(transform):
+            return None
+        return now, found
+
+    def _client(self, transform: TransformSql, dataset: str) -> Client | None:
+        chosen = self._configured(transform)
+        if chosen is None:
+            return None
+        version, engine = chosen
+        if engine.place == "" or (engine.image and not self._is_here(version, engine)):
+            raise _not_here(transform, version, dataset)
+        with self._lock:
+            key = (transform.engine.lower(), version)
+            if key not in self._clients:
+                self._clients[key] = Client(key[0], version, engine, self._host)
+            return self._clients[key]
+
+    def _is_here(self, version: str, engine: RemoteEngine) -> bool:
+        """Whether an earlier image can be had; the present one is told of when it is started."""
+        if engine in self._engines.values():
+            return True
+        return self._host.runtime().has(engine.image or "")
+
+
+def _not_here(transform: TransformSql, version: str, dataset: str) -> EngineError:
+    pull = f"get it: podman pull {version}" if image_of_release(version) else "start that version"
+    return EngineError(
+        f"engine '{transform.engine}' is not here in the version that computed this: {version}",
+        code="E1447",
+        dataset=dataset,
+        help=f"{pull}; or let the present one prove that it gives the same: "
+        f"odfbuild engine deprecate {dataset}",
+    )

@@ -1,0 +1,1 @@
+"""What others read and give: repositories of datasets, and published tables."""

@@ -1,0 +1,81 @@
+"""Verify datasets: first integrity, then reproducibility of derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from odfbuild.displayed import Displayed
+from odfbuild.engine.contract import EngineFactory
+from odfbuild.engine.lazy import LazyEngine
+from odfbuild.inspect.verify.finding import Finding
+from odfbuild.inspect.verify.integrity import verify_integrity
+from odfbuild.inspect.verify.reproduce import (
+    Extent,
+    Reproduction,
+    direct_inputs,
+    inputs_ever,
+    is_of_others,
+    verify_reproducibility,
+)
+from odfbuild.inspect.verify.signatures import Signature, signatures
+from odfbuild.odf.model import TransformSql
+from odfbuild.store.disposable import scratch_folder
+from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Displayed):
+    """All findings, what was recomputed (`None`: only integrity was checked), who signed what.
+
+    `unchecked` are steps of datasets of others whose inputs are not here, where nobody asked for
+    just these datasets: they are neither right nor wrong.
+    """
+
+    findings: tuple[Finding, ...]
+    reproduction: Reproduction | None = None
+    signatures: tuple[Signature, ...] = ()
+    unchecked: tuple[Finding, ...] = ()
+
+
+def verify(
+    workspace: Workspace,
+    names: Sequence[str],
+    *,
+    logical: bool = False,
+    extent: Extent | None = None,
+    factory: EngineFactory | None = None,
+    by: Callable[[TransformSql], str] | None = None,
+    all_of_project: bool = False,
+) -> Verdict:
+    """Verify `names`: integrity, and reproducibility when there is a `factory` of engines.
+
+    `by` names another version than the recorded one for a transformation. With `all_of_project`
+    nobody asked for single datasets, so that those of others are checked as far as can be here.
+
+    What steps have read has to be whole, too, so that the inputs of `names` are looked at. Damaged
+    datasets, and those downstream of them, are not recomputed.
+    """
+    signed, wrong = signatures(workspace, names)
+    if factory is None:
+        return Verdict((*verify_integrity(workspace, names, logical=logical), *wrong), None, signed)
+    engine = LazyEngine(factory)
+    inputs = {name: inputs_ever(workspace, name) for name in names}
+    if any(inputs.values()):
+        engine.warm_up()
+    try:
+        looked_at = [*names, *direct_inputs(names, inputs)]
+        findings = verify_integrity(workspace, looked_at, logical=logical)
+        damaged = {finding.dataset for finding in findings}
+        whole = [name for name in names if not damaged & {name, *inputs[name]}]
+        with scratch_folder(workspace.cache, "verify") as scratch:
+            again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
+    finally:
+        engine.stop()
+    unchecked = tuple(
+        each
+        for each in again.findings
+        if all_of_project and each.code == "E0822" and is_of_others(workspace, each.dataset)
+    )
+    again = replace(again, findings=tuple(e for e in again.findings if e not in unchecked))
+    return Verdict((*findings, *wrong, *again.findings), again, signed, unchecked)

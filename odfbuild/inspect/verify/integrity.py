@@ -1,0 +1,328 @@
+"""Verify integrity: heads, blocks, links, rules, and all objects.
+
+Reads all files, never the cache. Finds all damage it can: behind a broken block the chain is taken
+up again at the one block that can precede it. Changes nothing; what is wrong is returned. Sources:
+Open Data Fabric, "Metadata Chain"; reference behaviour, "verify".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import ChainError, IntegrityError, RepositoryError
+from odfbuild.inspect.verify.finding import Finding, fault
+from odfbuild.inspect.verify.objects import Fault, check_checkpoint, check_slice
+from odfbuild.odf.chain.step import Link
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, SetVocab
+from odfbuild.odf.multihash import Multihash
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.files import read_inside
+from odfbuild.store.projections import IDENTITY_HELP, SAME_IDENTITY, same_but_for_case
+from odfbuild.store.storage import ObjectKind
+
+if TYPE_CHECKING:
+    from odfbuild.store.workspace import Workspace
+
+_RESTORE_BLOCK = (
+    "restore the file: git checkout, or a backup; or remove the folder of the dataset and pull it "
+    "again, if it is published"
+)
+_RESTORE_OBJECT = (
+    "restore the file: from a backup, or from the clone that has it; if the dataset is published, "
+    "remove the file: it is fetched again when it is needed"
+)
+_RENAME = "rename or remove one of the two folders"
+_BROKEN_CHAIN = (
+    "the program that wrote the chain broke its rules; "
+    "go back to a head before this block (git checkout), or pull the dataset again"
+)
+
+
+def verify_integrity(
+    workspace: Workspace, aliases: Iterable[str] | None = None, *, logical: bool = False
+) -> tuple[Finding, ...]:
+    """Everything that is wrong with these datasets (all of them by default), in order of alias.
+
+    `logical` also recomputes the logical hash of every slice. Objects are read by several threads.
+    """
+    names = workspace.aliases() if aliases is None else list(aliases)
+    findings: list[Finding] = []
+    owners: dict[DatasetId, str] = {}
+    twins = same_but_for_case(names)
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        pending = []
+        for name in names:
+            store = workspace.dataset(name)
+            try:
+                wrong, chain = read_chain(store)
+                wrong += _copied(store, chain, owners)
+                if name in twins:
+                    wrong.append(_finding(store, "E0620", str(twins[name]), _RENAME))
+                wrong += _fetch(store, chain)
+            except Exception as error:  # whatever is wrong with one, the others are looked at
+                findings.append(fault(workspace.cache, name, error))
+                continue
+            pending.append((wrong, _submit_objects(pool, store, chain, logical)))
+        for wrong, objects in pending:
+            findings += wrong
+            findings += [found for future in objects if (found := future.result()) is not None]
+    return tuple(findings)
+
+
+def _copied(
+    store: DatasetStore, chain: Sequence[Link], owners: dict[DatasetId, str]
+) -> Iterator[Finding]:
+    """Whether another dataset has the identity of this one, by the `owners` seen so far."""
+    seed = chain[0][1].event if chain else None
+    if isinstance(seed, Seed):
+        other = owners.setdefault(seed.dataset_id, store.name)
+        if other != store.name:
+            message = SAME_IDENTITY.format(other, store.name)
+            yield _finding(store, "E0381", message, IDENTITY_HELP, path=store.path)
+
+
+def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:
+    """What is wrong with head and blocks, and the readable blocks of the chain, oldest first."""
+    try:
+        head = store.head()
+    except IntegrityError as error:
+        path = store.path / "refs" / "head"
+        return [_finding(store, error.code, error.message, _RESTORE_BLOCK, path=path)], []
+    if head is None:
+        message = f"'{store.name}' has no head: there is no such dataset"
+        return [_finding(store, "E0804", message, "`odfbuild ls` lists them all")], []
+    findings, intact = _check_files(store)
+    chain: list[Link] = []
+    broken = False
+    current: Multihash | None = head
+    after: MetadataBlock | None = None
+    while current is not None:
+        block = intact.get(current)
+        if block is None:
+            broken = True
+            if not any(finding.block == current for finding in findings):
+                findings.append(_missing(store, current, after))
+            current, block = _preceding(intact, after, {hash for hash, _ in chain})
+            if current is None or block is None:
+                break
+        chain.append((current, block))
+        current, after = block.prev_block_hash, block
+    chain.reverse()
+    if not broken:
+        findings += _replay(store, chain)
+    return findings, chain
+
+
+def _check_files(store: DatasetStore) -> tuple[list[Finding], dict[Multihash, MetadataBlock]]:
+    """Every file of `blocks/`: its bytes hash to its name, and it is a block."""
+    from odfbuild.odf.flatbuffers.form import decode_block
+
+    findings: list[Finding] = []
+    intact: dict[Multihash, MetadataBlock] = {}
+    folder = store.path / "blocks"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = Multihash.of_file(path.name)
+        if name is None:
+            continue  # no chain can refer to it
+        try:
+            data = read_inside(str(path))
+        except FileNotFoundError:  # a link that leads elsewhere
+            data = b""
+        actual = Multihash.sha3_256(data)
+        try:
+            block = decode_block(data)
+        except ValueError as error:
+            block, reason = None, str(error)
+        if actual != name:
+            findings.append(
+                _finding(
+                    store,
+                    "E0801",
+                    f"block {name} does not match its hash: its bytes hash to {actual}",
+                    _RESTORE_BLOCK,
+                    block=name,
+                    number=block.sequence_number if block else None,
+                    path=path,
+                )
+            )
+        elif block is None:
+            findings.append(
+                _finding(
+                    store,
+                    "E0803",
+                    f"block {name} was written like this, but cannot be read: {reason}",
+                    _BROKEN_CHAIN,
+                    block=name,
+                    path=path,
+                )
+            )
+        else:
+            intact[name] = block
+    return findings, intact
+
+
+def _missing(store: DatasetStore, block: Multihash, after: MetadataBlock | None) -> Finding:
+    referrer = "the head" if after is None else f"block number {after.sequence_number}"
+    return _finding(
+        store,
+        "E0802",
+        f"block {block} is missing; {referrer} refers to it",
+        _RESTORE_BLOCK,
+        block=block,
+        number=after.sequence_number - 1 if after else None,
+        path=store.block_path(block),
+    )
+
+
+def _preceding(
+    intact: dict[Multihash, MetadataBlock], after: MetadataBlock | None, seen: set[Multihash]
+) -> tuple[Multihash | None, MetadataBlock | None]:
+    """The block before the broken one, if the folder holds exactly one that it can be."""
+    if after is None:
+        number = max((b.sequence_number for b in intact.values()), default=-1)
+    else:
+        number = after.sequence_number - 2
+    candidates = [
+        (hash, block)
+        for hash, block in intact.items()
+        if block.sequence_number == number and hash not in seen
+    ]
+    return candidates[0] if len(candidates) == 1 else (None, None)
+
+
+def _replay(store: DatasetStore, chain: list[Link]) -> list[Finding]:
+    """Append the chain again in mind, with every rule; stops at the first block that breaks one."""
+    from odfbuild.odf.chain.rules import check
+    from odfbuild.odf.chain.state import advance
+
+    state = None
+    for hash, block in chain:
+        try:
+            check(state, block)
+            state = advance(state, hash, block)
+        except ChainError as error:
+            return [
+                _finding(
+                    store,
+                    error.code,
+                    f"block {hash} breaks a rule of the chain: {error.message}",
+                    _BROKEN_CHAIN,
+                    block=hash,
+                    number=block.sequence_number,
+                    path=store.block_path(hash),
+                )
+            ]
+    return []
+
+
+def _fetch(store: DatasetStore, chain: list[Link]) -> list[Finding]:
+    """Bring what a repository has of a dataset, all at once; why that was not possible."""
+    if store.elsewhere is None or not store.elsewhere.has(store):
+        return []
+    wanted: dict[ObjectKind, list[Multihash]] = {"data": [], "checkpoints": []}
+    for _, block in chain:
+        if isinstance(event := block.event, AddData | ExecuteTransform):
+            wanted["data"] += [event.new_data.physical_hash] if event.new_data else []
+            checkpoint = event.new_checkpoint
+            wanted["checkpoints"] += [checkpoint.physical_hash] if checkpoint else []
+    try:
+        for kind, hashes in wanted.items():
+            store.bring_all(kind, hashes)
+    except (IntegrityError, RepositoryError) as error:
+        return [_finding(store, error.code, error.message, error.help or _RESTORE_OBJECT)]
+    return []
+
+
+def _submit_objects(
+    pool: ThreadPoolExecutor, store: DatasetStore, chain: list[Link], logical: bool
+) -> list[Future[Finding | None]]:
+    offset_column = "offset"
+    tasks: list[Future[Finding | None]] = []
+    fetched = store.elsewhere is not None and store.elsewhere.has(store)
+
+    def submit(
+        kind: ObjectKind, hash: Multihash, link: Link, check: Callable[[], Fault | None]
+    ) -> None:
+        if fetched and not store.object_path(kind, hash).exists():
+            return  # told already, for all of them
+        tasks.append(pool.submit(_check_object, store, kind, hash, link, check))
+
+    for link in chain:
+        event = link[1].event
+        if isinstance(event, SetVocab):
+            offset_column = event.offset_column or "offset"
+        if not isinstance(event, AddData | ExecuteTransform):
+            continue
+        if (data := event.new_data) is not None:
+            path = store.object_path("data", data.physical_hash)
+            submit(
+                "data",
+                data.physical_hash,
+                link,
+                partial(check_slice, path, data, offset_column, logical=logical),
+            )
+        if (checkpoint := event.new_checkpoint) is not None:
+            path = store.object_path("checkpoints", checkpoint.physical_hash)
+            submit(
+                "checkpoints",
+                checkpoint.physical_hash,
+                link,
+                partial(check_checkpoint, path, checkpoint),
+            )
+    return tasks
+
+
+def _check_object(
+    store: DatasetStore,
+    kind: ObjectKind,
+    hash: Multihash,
+    link: Link,
+    check: Callable[[], Fault | None],
+) -> Finding | None:
+    try:
+        if store.storage is not None:
+            store.bring(kind, hash)
+        fault = check()
+    except IntegrityError as error:
+        code, message, help = error.code, error.message, error.help or _RESTORE_OBJECT
+    else:
+        if fault is None:
+            return None
+        noun = "data" if kind == "data" else "checkpoint"
+        code, message, help = fault.code, f"{noun} object {hash} {fault.what}", _RESTORE_OBJECT
+    return _finding(
+        store,
+        code,
+        message,
+        help,
+        block=link[0],
+        number=link[1].sequence_number,
+        path=store.object_path(kind, hash),
+    )
+
+
+def _finding(
+    store: DatasetStore,
+    code: str,
+    message: str,
+    help: str,
+    *,
+    block: Multihash | None = None,
+    number: int | None = None,
+    path: Path | None = None,
+) -> Finding:
+    return Finding(
+        dataset=store.name,
+        code=code,
+        message=message,
+        help=help,
+        block=block,
+        sequence_number=number,
+        path=path,
+    )

@@ -1,0 +1,512 @@
+"""Recompute committed steps of derivatives in scratch space, and compare the results.
+
+Finds records that do not follow from the inputs, also when whoever changed them recomputed every
+hash. Changes nothing. Source: Open Data Fabric, "Dataset Validation".
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odfbuild.engine.contract import (
+    Engine,
+    Told,
+    TransformResult,
+    TransformTask,
+)
+from odfbuild.engine.release import engine_version
+from odfbuild.engine.request import as_limited, is_computed, transform_task
+from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
+from odfbuild.errors import ChainError, EngineError, Errors, IntegrityError, OdfbuildError
+from odfbuild.fallbacks import fell_back
+from odfbuild.inspect.verify.batches import in_batches
+from odfbuild.inspect.verify.compare import first_difference
+from odfbuild.inspect.verify.finding import Finding, ValueDifference, fault
+from odfbuild.inspect.verify.history import History
+from odfbuild.inspect.verify.replay import (
+    Histories,
+    Replay,
+    is_reproduced,
+    plan_replays,
+    watermarks_in_question,
+)
+from odfbuild.odf.chain.step import told_watermark
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform, TransformSql
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.schema.arrow_form import read_schema
+from odfbuild.odf.schema.compare import incompatibilities
+from odfbuild.odf.schema.evolution import required_as
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.sql.translate.named import is_remote_release
+from odfbuild.sql.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
+from odfbuild.store.committed import Committed
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.workspace import Workspace
+from odfbuild.wording import count
+
+_HELP = (
+    "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
+    "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
+)
+_OTHER_ENGINE = (
+    "verify it with a program that has this engine; hashes, links and rules were checked"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """The steps to recompute: those after block `since`, at most `sample` of each dataset.
+
+    A sample is random, so that nobody can know which steps will not be looked at.
+    """
+
+    since: Multihash | None = None
+    sample: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """The result: `steps` were recomputed, of so many `derivatives`."""
+
+    findings: tuple[Finding, ...]
+    steps: int
+    derivatives: int
+
+
+def upstream(workspace: Workspace, names: Iterable[str]) -> list[str]:
+    """These datasets and all that they were ever derived from, as far as it is here."""
+    found: dict[str, None] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found[name] = None
+            waiting += inputs_ever(workspace, name)
+    return list(found)
+
+
+def direct_inputs(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
+    """What `names` were derived from and is not one of them; `inputs` is `inputs_ever` of each."""
+    found = dict.fromkeys(each for name in names for each in inputs[name])
+    return [name for name in found if name not in names]
+
+
+def inputs_ever(workspace: Workspace, name: str) -> list[str]:
+    """What a derivative has, or once had, as input, as far as it is here.
+
+    Nothing for a damaged chain: that is for `verify_integrity` to report.
+    """
+    try:
+        state = workspace.projection(name)
+        if state is None or state.kind is not DatasetKind.Derivative:
+            return []
+        found: dict[str, None] = {}
+        for _, block in workspace.dataset(name).walk(state.head):
+            if isinstance(block.event, SetTransform):
+                for declared in block.event.inputs:
+                    ref = declared.dataset_ref
+                    alias = workspace.resolve(ref) if isinstance(ref, DatasetId) else None
+                    if alias is not None:
+                        found[alias] = None
+        return list(found)
+    except (OdfbuildError, ValueError):
+        return []
+
+
+def verify_reproducibility(
+    workspace: Workspace,
+    names: Sequence[str],
+    get_engine: Callable[[], Engine],
+    scratch: Path,
+    extent: Extent | None = None,
+    by: Callable[[TransformSql], str] | None = None,
+) -> Reproduction:
+    """Do the steps of those of `names` that are derivatives again; findings in order of `names`.
+
+    Chains and objects must be whole (`verify_integrity`). `get_engine` is called only when there is
+    something to do. `scratch` is an empty folder. Several steps are done at once, and those that
+    handle each record alone in one job; one that differs is done again alone. Each is done in the
+    version that its chain records, or in the one that `by` names.
+    """
+    histories = Histories(workspace)
+    findings: list[Finding] = []
+    tasks: list[tuple[str, Replay]] = []
+    derivatives = 0
+    for name in names:
+        try:
+            history = histories.of(name)
+            planned = plan_replays(name, history, histories.source, _owner(workspace, name))
+        except Exception as error:  # whatever is wrong with one, the others are done again
+            findings.append(fault(workspace.cache, name, error))
+            continue
+        replays = _within(name, history, planned, extent)
+        derivatives += any(isinstance(each, Replay) for each in replays)
+        wrong = [each for each in replays if not isinstance(each, Replay)]
+        findings += [fault(workspace.cache, name, each) for each in _each_input_once(wrong)]
+        foreign = [each for each in replays if isinstance(each, Replay) and not _runs_here(each)]
+        findings += _other_engines(name, foreign)
+        tasks += [(name, e) for e in replays if isinstance(e, Replay) and e not in foreign]
+    if tasks:
+        engine = get_engine()
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+
+            def one(name: str, replay: Replay, ready: TransformResult | None) -> Finding | None:
+                try:
+                    if by is not None:
+                        replay = _in_version(replay, by(replay.transform.transform))
+                    later = _later_versions(histories.of(name), replay)
+                    store = workspace.dataset(name)
+                    found = _replay(store, replay, engine, scratch, later, ready)
+                    if found is not None and ready is not None:
+                        return _replay(store, replay, engine, scratch, later)
+                    return found
+                except Exception as error:
+                    return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
+
+            def again(name: str, replays: Sequence[Replay]) -> list[Finding]:
+                with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                    ready = _together(workspace.dataset(name), replays, engine, Path(folder))
+                    results = [one(name, *each) for each in zip(replays, ready, strict=True)]
+                return [found for found in results if found is not None]
+
+            batches = in_batches(tasks) if by is None else [(name, [e]) for name, e in tasks]
+            results = pool.map(again, *zip(*batches, strict=True))
+            findings += _each_version_once([found for each in results for found in each])
+    order = {name: number for number, name in enumerate(names)}
+    findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
+    return Reproduction(tuple(findings), len(tasks), derivatives)
+
+
+def is_of_others(workspace: Workspace, name: str) -> bool:
+    """Whether a dataset was pulled from others."""
+    return _owner(workspace, name) is not None
+
+
+def _owner(workspace: Workspace, name: str) -> str | None:
+    """The reference of a dataset that belongs to others."""
+    elsewhere = workspace.elsewhere
+    return elsewhere.owner(workspace.dataset(name)) if elsewhere is not None else None
+
+
+def _each_input_once(errors: Sequence[IntegrityError]) -> list[IntegrityError]:
+    """The errors, of steps that lack the same input the first with their number."""
+    lacking: dict[str, list[IntegrityError]] = {}
+    for each in errors:
+        if each.code == "E0822":
+            lacking.setdefault(each.message, []).append(each)
+    return [
+        *(each for each in errors if each.code != "E0822"),
+        *(
+            first.noted(f"and {count(len(others), 'later step')}") if others else first
+            for first, *others in lacking.values()
+        ),
+    ]
+
+
+def _each_version_once(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, of steps that need the same absent engine the first with their number."""
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for each in findings:
+        key = (each.dataset, each.message if each.code == "E1447" else str(each.block))
+        found.setdefault(key, []).append(each)
+    return [
+        replace(first, message=f"{first.message}; and {count(len(others), 'later step')}")
+        if others
+        else first
+        for first, *others in found.values()
+    ]
+
+
+def _in_version(replay: Replay, version: str) -> Replay:
+    """The step as another version of its engine does it."""
+    event = replay.before.transform
+    if event is None or not version:
+        return replay
+    event = replace(event, transform=replace(event.transform, version=version))
+    return replace(replay, before=replace(replay.before, transform=event))
+
+
+def _later_versions(history: History, replay: Replay) -> tuple[str, ...]:
+    """Versions that the chain records for the same queries after a step, the newest first.
+
+    They went on where the step's was, or proved that they give the same (`engine deprecate`).
+    """
+    made = replay.transform
+    later = (
+        block.event.transform.version
+        for _, block in reversed(history.links)
+        if block.sequence_number > replay.sequence_number
+        and isinstance(block.event, SetTransform)
+        and unversioned(block.event) == unversioned(made)
+    )
+    return tuple(dict.fromkeys(each for each in later if each and each != made.transform.version))
+
+
+def unversioned(event: SetTransform) -> SetTransform:
+    """A transformation without the version of its engine."""
+    return replace(event, transform=replace(event.transform, version=None))
+
+
+def _runs_here(replay: Replay) -> bool:
+    """Whether the engine of a step may be here, or is one whose queries can be translated."""
+    transform = replay.transform.transform
+    return transform.engine.lower() in (SPARK, *FOREIGN) or is_remote_release(transform.version)
+
+
+def _other_engines(name: str, replays: Sequence[Replay]) -> list[Finding]:
+    """E0824 for steps that only another engine can do, once for each transformation."""
+    found: dict[SetTransform, list[Replay]] = {}
+    for each in replays:
+        found.setdefault(each.transform, []).append(each)
+    return [
+        replace(
+            _finding(
+                name,
+                steps[0],
+                "E0824",
+                f"{count(len(steps), 'step')} cannot be recomputed here: the query is of engine "
+                f"{_engine(transform)}",
+            ),
+            help=_OTHER_ENGINE,
+        )
+        for transform, steps in found.items()
+    ]
+
+
+def _engine(transform: SetTransform) -> str:
+    """The engine of a query, with its version if that is recorded."""
+    return " ".join(filter(None, (transform.transform.engine, transform.transform.version)))
+
+
+def _within(
+    name: str,
+    history: History,
+    replays: list[Replay | IntegrityError],
+    extent: Extent | None,
+) -> list[Replay | IntegrityError]:
+    if extent is None:
+        return replays
+    if extent.since is not None:
+        if extent.since not in history:
+            raise ChainError(
+                f"block {extent.since} is not in the history of '{name}'",
+                code="E0610",
+                dataset=name,
+                help=f"`odfbuild log {name}` lists its blocks",
+            )
+        after = history.state(extent.since).blocks
+        replays = [r for r in replays if not isinstance(r, Replay) or r.sequence_number >= after]
+    if extent.sample is not None and len(replays) > extent.sample:
+        chosen = sorted(random.SystemRandom().sample(range(len(replays)), extent.sample))
+        replays = [replays[number] for number in chosen]
+    return replays
+
+
+def _together(
+    store: DatasetStore, replays: Sequence[Replay], engine: Engine, base: Path
+) -> Sequence[TransformResult | None]:
+    """What one job gives for each of several steps; nothing where they are done one by one."""
+    alone = [None] * len(replays)
+    if len(replays) == 1:
+        return alone
+    try:
+        tasks = [_task(store, each, Path(tempfile.mkdtemp(dir=base))) for each in replays]
+    except OdfbuildError as error:  # told of the step that it is about
+        fell_back(__name__, "steps are computed one by one", error)
+        return alone
+    return engine.transform_together(tasks) or alone
+
+
+def _replay(
+    store: DatasetStore,
+    replay: Replay,
+    engine: Engine,
+    base: Path,
+    later: Sequence[str] = (),
+    ready: TransformResult | None = None,
+) -> Finding | None:
+    scratch = Path(tempfile.mkdtemp(dir=base))
+    try:
+        return _compare(store, replay, *_run(store, replay, engine, scratch, ready))
+    except EngineError as error:
+        if error.code == "E1447" and later:
+            return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
+        return _refused(store.name, replay, error)
+    except Errors as errors:
+        return _refused(store.name, replay, errors.errors[0])
+    except OdfbuildError as error:
+        return _refused(store.name, replay, error)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _task(store: DatasetStore, replay: Replay, scratch: Path) -> TransformTask:
+    history = Committed(store, replay.before.head)
+    inputs = as_limited(store, replay.recorded, replay.inputs)
+    return transform_task(store.name, replay.before, inputs, scratch, history, replay.system_time)
+
+
+def _run(
+    store: DatasetStore,
+    replay: Replay,
+    engine: Engine,
+    scratch: Path,
+    ready: TransformResult | None,
+) -> tuple[StagedSlice | None, Told | None]:
+    """The slice that the step gives now, if it has records, and what its engine says beside.
+
+    `ready` is what the engine gave for it already.
+    """
+    before = replay.before
+    vocab = vocabulary_of(before.vocab)
+    if not is_computed(before, replay.inputs):
+        return None, None
+    result = ready or engine.transform(_task(store, replay, scratch))
+    if before.schema is None or result.schema is None:
+        return None, result.told
+    committed = read_schema(before.schema)
+    required = required_as(from_pyarrow(result.schema), committed)
+    found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
+    differences = incompatibilities(committed, found)
+    if differences:
+        raise IntegrityError(
+            f"the step now has a result of another schema: {'; '.join(differences)}",
+            code="E0820",
+            dataset=store.name,
+            help=_HELP.format(name=store.name),
+        )
+    staged = write_slice(
+        result,
+        dataset=store.name,
+        schema=to_pyarrow(committed),
+        vocab=vocab,
+        first_offset=0 if before.last_offset is None else before.last_offset + 1,
+        system_time=replay.system_time,
+        target=scratch / "slice.parquet",
+    )
+    return staged, result.told
+
+
+def _compare(
+    store: DatasetStore, replay: Replay, staged: StagedSlice | None, told: Told | None
+) -> Finding | None:
+    recorded = replay.recorded
+    data = staged.data if staged else None
+    marks = watermarks_in_question(replay)
+    if told is not None:
+        promised = [each.step.watermark for each in replay.inputs]
+        marks = (told_watermark(replay.before.watermark, told.watermark, promised)[0],)
+    replayed = [replace(recorded, new_data=data, new_watermark=mark) for mark in marks]
+    if any(is_reproduced(recorded, each) for each in replayed):
+        return None
+    if is_reproduced(
+        replace(recorded, new_watermark=None), replace(replayed[0], new_watermark=None)
+    ):
+        return _finding(
+            store.name,
+            replay,
+            "E0821",
+            f"the watermark {recorded.new_watermark or 'none'} does not follow from the inputs, "
+            f"which give {marks[0] or 'none'}",
+        )
+    return _other_records(store, replay, recorded.new_data, staged)
+
+
+def _other_records(
+    store: DatasetStore, replay: Replay, recorded: DataSlice | None, staged: StagedSlice | None
+) -> Finding:
+    if recorded is None or staged is None:
+        gives = _count(staged.data if staged else None)
+        return _finding(
+            store.name,
+            replay,
+            "E0820",
+            f"it has {_count(recorded)}, and the same step gives {gives}",
+        )
+    path = store.bring("data", recorded.physical_hash)
+    found = first_difference(path, staged.path)
+    if found is None:
+        message = "its records are the same, but their schema or logical hash is not"
+        return _finding(store.name, replay, "E0820", message, path=path)
+    return _finding(
+        store.name,
+        replay,
+        "E0820",
+        "its records are not reproducible: the same step gives others"
+        + _releases(replay)
+        + _hashes(replay, recorded, staged),
+        path=path,
+        offset=recorded.offset_interval.start + found.row,
+        differences=found.values,
+    )
+
+
+def _releases(replay: Replay) -> str:
+    """That another release of the engine may be the reason, if it was another one."""
+    transform = replay.transform.transform
+    used = replay.before.transform
+    if used is not None and is_remote_release(used.transform.version):
+        recorded, now = transform.version, used.transform.version
+        return "" if recorded == now else f" (computed by {recorded}, recomputed by {now})"
+    if not ran_on_spark(transform):
+        return f" (computed by {_engine(replay.transform)}, recomputed by Spark)"
+    recorded, now = transform.version, release_for(transform, engine_version())
+    if recorded in (None, now):
+        return ""
+    return f" (computed by release {recorded}, recomputed by {now})"
+
+
+def _hashes(replay: Replay, recorded: DataSlice, staged: StagedSlice) -> str:
+    """Both logical hashes, for those who make an engine that is a program of its own."""
+    if not is_remote_release(replay.transform.transform.version):
+        return ""
+    return f"; logical hashes: {recorded.logical_hash}, now {staged.data.logical_hash}"
+
+
+def _count(data: DataSlice | None) -> str:
+    if data is None:
+        return "no records"
+    number = data.offset_interval.end - data.offset_interval.start + 1
+    return count(number, "record")
+
+
+def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
+    if error.code == "E0820":
+        return _finding(name, replay, "E0820", error.message)
+    code = "E1447" if error.code in ("E1432", "E1447") else "E0824"
+    return replace(
+        _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),
+        help=_OTHER_ENGINE if error.code == "E0519" else error.help or "",
+    )
+
+
+def _finding(
+    name: str,
+    replay: Replay,
+    code: str,
+    message: str,
+    *,
+    path: Path | None = None,
+    offset: int | None = None,
+    differences: tuple[ValueDifference, ...] = (),
+) -> Finding:
+    return Finding(
+        dataset=name,
+        code=code,
+        message=message,
+        help=_HELP.format(name=name),
+        block=replay.block,
+        sequence_number=replay.sequence_number,
+        path=path,
+        offset=offset,
+        differences=differences,
+    )

@@ -1,0 +1,261 @@
+"""Run checks on records without an engine, in one pass over their data files.
+
+A record that is retracted or corrected takes its counterpart away; for checks of single records
+only what is appended or what a correction puts in place counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfbuild.errors import CheckError, InSettings
+from odfbuild.odf.operation import APPEND, CORRECT_TO
+from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.checks import (
+    AcceptedValues,
+    Asked,
+    Check,
+    NotNull,
+    Relationship,
+    RowCount,
+    Sql,
+    Unique,
+)
+from odfbuild.wording import count
+
+_BATCH_ROWS = 131_072
+_PUT_IN_PLACE = (APPEND, CORRECT_TO)
+"""Operations that leave a record: append, and the new side of a correction."""
+
+Lookup = Callable[[Relationship], pa.Array]
+"""All values of the column that a relationship refers to."""
+
+Query = Callable[[Sql], tuple[int, str]]
+"""How many records a query finds, and the first of them as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A check that records do not keep to: how many of them, and an example.
+
+    `path` is where it is declared, below `checks` of odfbuild.yaml.
+    """
+
+    check: Check
+    warn: bool
+    count: int
+    example: str
+    path: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        records = count(self.count, "record")
+        what = records if not isinstance(self.check, RowCount) else f"there are {records}"
+        return f"{self.check}: {what}{f', such as {self.example}' if self.example else ''}"
+
+
+def audit(
+    dataset: str,
+    files: Sequence[Path],
+    vocab: Vocabulary,
+    asked: Sequence[Asked],
+    lookup: Lookup,
+    query: Query,
+) -> tuple[Violation, ...]:
+    """Violations of checks by the records in data files of a dataset.
+
+    Raises `CheckError` E0541 for a column that is not there.
+    """
+    direct = [each for each in asked if not isinstance(each.check, Sql)]
+    names = _columns(dataset, files, direct)
+    counters = []
+    for each in direct:
+        with _declared(each):
+            counters.append(_counter(each.check, vocab, lookup))
+    columns = list(dict.fromkeys((vocab.operation_type, vocab.offset, *names)))
+    put_in_place = pa.array(_PUT_IN_PLACE, pa.int32())
+    for batch in _batches(files, columns) if counters else ():
+        operations = batch.column(vocab.operation_type).cast(pa.int32())
+        in_place = pc.is_in(operations, value_set=put_in_place)
+        for counter in counters:
+            counter.take(batch, in_place)
+    found = [(each, *counter.result()) for each, counter in zip(direct, counters, strict=True)]
+    for each in asked:
+        if isinstance(each.check, Sql):
+            with _declared(each):
+                found.append((each, *query(each.check)))
+    return tuple(
+        Violation(each.check, each.warn, count, example, each.path)
+        for each, count, example in found
+        if count
+    )
+
+
+@contextmanager
+def _declared(asked: Asked) -> Iterator[None]:
+    """Let errors about a check know where it is declared."""
+    try:
+        yield
+    except CheckError as error:
+        raise error.or_at(InSettings.of("checks", *asked.path)) from None
+
+
+def _columns(dataset: str, files: Sequence[Path], asked: Sequence[Asked]) -> list[str]:
+    """Columns that checks look at; all of them must be there."""
+    wanted: list[str] = []
+    known: list[str] = pq.read_schema(files[-1]).names if files else []
+    for each in asked:
+        check = each.check
+        columns = check.columns if isinstance(check, Unique) else (getattr(check, "column", None),)
+        with _declared(each):
+            for column in filter(None, columns):
+                if files and column not in known:
+                    raise no_such_column(dataset, column, known, check)
+                wanted.append(column)
+    return wanted
+
+
+def no_such_column(dataset: str, column: str, known: Sequence[str], check: Check) -> CheckError:
+    """The error for a check of a column that a dataset does not have."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(column, known, n=1)
+    return CheckError(
+        f"'{dataset}' has no column '{column}', which a check asks for",
+        code="E0541",
+        dataset=dataset,
+        notes=(f"check: {check}",),
+        help=f"did you mean '{close[0]}'?" if close else f"it has: {', '.join(known)}",
+    )
+
+
+def _batches(files: Sequence[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for path in files:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            present = set(file.schema_arrow.names)
+            found = [column for column in columns if column in present]
+            for batch in file.iter_batches(_BATCH_ROWS, columns=found):
+                # A column that came later is empty in the records before it.
+                arrays = {column: pa.nulls(batch.num_rows) for column in columns}
+                arrays |= dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield pa.RecordBatch.from_pydict(arrays)
+
+
+def _counter(check: Check, vocab: Vocabulary, lookup: Lookup) -> _Counter:
+    match check:
+        case Unique(columns):
+            return _Distinct(columns, vocab)
+        case RowCount():
+            return _Rows(check)
+        case NotNull(column):
+            return _Each(column, vocab, pc.is_null)
+        case AcceptedValues(column, accepted):
+            return _Each(column, vocab, lambda values: _outside(values, _typed(accepted, values)))
+        case Relationship(column):
+            keys = lookup(check)
+            return _Each(column, vocab, lambda values: _outside(values, keys.cast(values.type)))
+    raise AssertionError(f"not a check of records: {check}")
+
+
+def _outside(values: pa.Array, allowed: pa.Array) -> pa.Array:
+    return pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=allowed)))
+
+
+def _typed(accepted: Sequence[Any], values: pa.Array) -> pa.Array:
+    """Accepted values in the type of the column; what does not fit into it is never met."""
+    fitting = []
+    for value in accepted:
+        try:
+            fitting.append(pa.scalar(value).cast(values.type).as_py())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+    return pa.array(fitting, values.type)
+
+
+class _Counter(Protocol):
+    """Counts violations of one check, batch by batch."""
+
+    def take(self, batch: pa.RecordBatch, in_place: pa.Array) -> None:
+        """Look at some records; `in_place` are those that are not taken away again."""
+
+    def result(self) -> tuple[int, str]:
+        """How many violations there are, and an example."""
+        ...
+
+
+@dataclass
+class _Each:
+    """Records whose value in a column is wrong by itself."""
+
+    column: str
+    vocab: Vocabulary
+    is_wrong: Callable[[pa.Array], pa.Array]
+    count: int = 0
+    example: str = ""
+
+    def take(self, batch: pa.RecordBatch, in_place: pa.Array) -> None:
+        values = batch.column(self.column)
+        wrong = pc.and_(in_place, self.is_wrong(values))
+        number = pc.sum(wrong).as_py() or 0
+        if number and not self.count:
+            first = pc.index(wrong, True).as_py()
+            offset = batch.column(self.vocab.offset)[first].as_py()
+            value = values[first].as_py()
+            self.example = f"offset {offset}" + ("" if value is None else f", {value!r}")
+        self.count += number
+
+    def result(self) -> tuple[int, str]:
+        return self.count, self.example
+
+
+@dataclass
+class _Rows:
+    """The number of records."""
+
+    check: RowCount
+    count: int = 0
+
+    def take(self, batch: pa.RecordBatch, in_place: pa.Array) -> None:
+        self.count += pc.sum(in_place).as_py() or 0
+
+    def result(self) -> tuple[int, str]:
+        least, most = self.check.least or 0, self.check.most
+        fits = least <= self.count and (most is None or self.count <= most)
+        # Also no record at all can be too few: the number of violations is never nought then.
+        return (0, "") if fits else (max(1, self.count), "")
+
+
+@dataclass
+class _Distinct:
+    """Values that more than one record has, once those taken away are."""
+
+    columns: tuple[str, ...]
+    vocab: Vocabulary
+    parts: list[pa.Table] = field(default_factory=list)
+
+    def take(self, batch: pa.RecordBatch, in_place: pa.Array) -> None:
+        keys = pa.Table.from_batches([batch.select(list(self.columns))])
+        weight = pc.if_else(in_place, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
+        self.parts.append(self._summed(keys.append_column("weight", weight).drop_null()))
+
+    def _summed(self, table: pa.Table) -> pa.Table:
+        summed = table.group_by(list(self.columns)).aggregate([("weight", "sum")])
+        return summed.rename_columns([*self.columns, "weight"])
+
+    def result(self) -> tuple[int, str]:
+        if not self.parts:
+            return 0, ""
+        merged = self._summed(pa.concat_tables(self.parts, promote_options="permissive"))
+        repeated = merged.filter(pc.greater(merged["weight"], 1))
+        if not repeated.num_rows:
+            return 0, ""
+        first = repeated.slice(0, 1).to_pylist()[0]
+        example = ", ".join(f"{column} {first[column]!r}" for column in self.columns)
+        return int(pc.sum(repeated["weight"]).as_py()), example

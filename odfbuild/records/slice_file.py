@@ -1,0 +1,78 @@
+"""The file of a slice: written batch by batch, and hashed on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.odf.multihash import SHA3_256, Multihash
+from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.pipeline import Worker
+
+_READ_BYTES = 1 << 20
+
+
+class SliceFile:
+    """A new Parquet file with records of `schema`.
+
+    Records are encoded in one thread. Another one hashes what became of those before, which it
+    reads again: a file object of Python would have to be asked for each page. Up to `ahead` batches
+    wait for each of them; 0: neither has a thread.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, vocab: Vocabulary, ahead: int) -> None:
+        self._sink = pa.OSFile(str(path), "wb")
+        text = [column.name for column in schema if pa.types.is_string(column.type)]
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="snappy",
+            # Offsets and measures never repeat enough for a dictionary to pay; not DELTA, because
+            # an engine among the peers cannot read it.
+            use_dictionary=[vocab.operation_type, vocab.system_time, *text],
+        )
+        self._written = path.open("rb", buffering=0)
+        self._hasher = hashlib.sha3_256()
+        self._hashing = Worker(self._hash, ahead)
+        self._writing = Worker(self._write, ahead)
+
+    def give(self, batch: pa.RecordBatch) -> None:
+        """Append records; what goes wrong with them is raised by one of the calls that follow."""
+        self._writing.give(batch)
+
+    def finish(self) -> tuple[Multihash, int]:
+        """End the file; returns its physical hash and its size in bytes."""
+        self._writing.finish()
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        self._hashing.give(size)
+        self._hashing.finish()
+        return Multihash.of(SHA3_256, self._hasher.digest()), size
+
+    def close(self) -> None:
+        """Let go of the file, finished or not; harmless when done twice."""
+        self._writing.stop()
+        self._hashing.stop()
+        # Only of a file that was not finished, because something went wrong before.
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        with contextlib.suppress(OSError):
+            self._sink.close()
+        self._written.close()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+        self._hashing.give(self._sink.tell())
+
+    def _hash(self, end: int) -> None:
+        """Hash what was written up to the byte `end`."""
+        while missing := end - self._written.tell():
+            block = self._written.read(min(missing, _READ_BYTES))
+            if not block:
+                raise OSError(f"{self._written.name} got shorter while it was written")
+            self._hasher.update(block)

@@ -1,0 +1,1 @@
+"""The text of queries, read without an engine."""

@@ -1,0 +1,1 @@
+"""What is wrong with the text of a query, found without an engine."""

@@ -1,0 +1,1 @@
+"""Which columns a query gives, and from which columns of its inputs."""
