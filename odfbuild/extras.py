@@ -21,7 +21,7 @@ _ENGINE = {
     "ijson": "ijson",
     "shapefile": "pyshp",
 }
-"""Of the extra `spark`: how libraries are imported, and what they are called."""
+"""How the libraries of the extra `spark` are imported, and what they are called."""
 
 EXTRAS = {
     "IPython": "notebook",

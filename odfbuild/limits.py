@@ -7,25 +7,25 @@ No project comes near these bounds by itself; each has an error that names the f
 from __future__ import annotations
 
 FILE_BYTES = 2 << 20
-"""Of a definition, a template, unit tests or odfbuild.yaml, and of one rendered instance."""
+"""The size of a definition, a template, unit tests or odfbuild.yaml, and of a rendered instance."""
 
 DEPTH = 60
-"""Of values in values; what is deeper would not be read back from the bytes of a block."""
+"""The depth of values in values; what is deeper could not be read back from a block."""
 
 VALUES = 200_000
 """Of a YAML text, keys included."""
 
 ALIASED_VALUES = 100_000
-"""Of a YAML text, its aliases written out."""
+"""The number of values of a YAML text, its aliases written out."""
 
 INSTANCES = 100_000
-"""Of one template."""
+"""The number of instances of one template."""
 
 RENDERED_BYTES = 64 << 20
-"""Of all instances of one template."""
+"""The size of all instances of one template."""
 
 RENDER_SECONDS = 5
-"""Of processor time, for all instances of one template."""
+"""The processor time for all instances of one template."""
 
 RENDER_MEMORY = 512 << 20
 """Bytes that rendering may take, beside what the program has before."""

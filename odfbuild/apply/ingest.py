@@ -61,7 +61,7 @@ from odfbuild.values import Value
 from odfbuild.wording import count
 
 WORTH_AN_INDEX = 1_000
-"""Records of a dataset whose keys are indexed behind each commit; the next merge does of fewer."""
+"""Keys of so many records are indexed behind each commit; fewer are indexed by the next merge."""
 _CONTENT = "odfbuild/content"
 """Attribute of `AddData`. A server may give another ETag for the same bytes, which tells them."""
 

@@ -54,7 +54,7 @@ class AnsweredBy(StrEnum):
 
 
 LONG_WORK_BYTES = 256 << 20
-"""Of input."""
+"""A step that reads more input than this is long work."""
 
 
 class EngineSettings(Value, kw_only=True):

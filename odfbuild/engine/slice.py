@@ -33,7 +33,7 @@ from odfbuild.values import Value
 
 _BATCH_ROWS = 131_072
 _FEW_BYTES = 256 << 10
-"""Of the parts of a result: up to here, threads cost more than they save."""
+"""Up to this size of the parts of a result, threads cost more than they save."""
 _AHEAD = 2
 _MILLIS_UTC = pa.timestamp("ms", "UTC")
 

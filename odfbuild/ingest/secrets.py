@@ -44,7 +44,7 @@ _CERTAIN = 16
 
 _known: set[str] = set()
 _pieces: set[str] = set()
-"""Of this process: a value may turn up in any message, whichever dataset it was read for."""
+"""The secrets of this process: a value may turn up in any message, whichever dataset read it."""
 
 
 def resolve(template: str, environ: Mapping[str, str] | None = None) -> str:

@@ -8,7 +8,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.workspace import Workspace
 
 FEWEST_DIGITS = 6
-"""Of a hash that is not given whole."""
+"""How many digits of a hash have to be given."""
 
 _FOLDERS = ("blocks", "data", "checkpoints")
 

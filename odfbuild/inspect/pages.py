@@ -45,7 +45,7 @@ NEWEST = 20
 """So many blocks of each history are shown."""
 
 READERS = 20
-"""Of so many readers it is told which columns they use."""
+"""For so many downstream datasets the page tells which columns they use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ Path = tuple[str | int, ...]
 
 _HELP = "docs/reading.md lists the types of columns"
 _MOST_DIGITS = 38
-"""Of decimals of the engine."""
+"""How many digits a decimal of the engine has at most."""
 
 _SIMPLE = re.compile(
     r"([a-z_]\w*) (?:INT|BIGINT|STRING|DOUBLE|FLOAT|BOOLEAN|DATE|TIMESTAMP)(?: NOT NULL)?",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odfbuild.project.lint.finding import Finding
 
 ANNOTATIONS = 10
-"""Of one kind in one step, more are not shown."""
+"""GitHub shows at most so many annotations of one kind in one step."""
 SUMMARY_BUDGET = 900_000
 """Characters of a summary; a step may write 1 MiB."""
 

@@ -30,7 +30,7 @@ _WORDS = {
 }
 _ALWAYS = (Status.COMMITTED, Status.NOOP, Status.SKIPPED, Status.FAILED)
 LISTED = 200
-"""Of more datasets than this, those that ended well are only counted."""
+"""If there are more datasets than this, those that ended well are only counted."""
 
 
 def render_outcome(outcome: ApplyOutcome, *, color: bool = False) -> str:

@@ -17,19 +17,19 @@ from sqlglot.tokens import Token, TokenType
 __all__ = ["PIPE", "AsWritten", "Counted", "SqlglotError", "TooMuch", "parsed", "statements"]
 
 QUERY_BYTES = 1 << 20
-"""Of the text of a query."""
+"""The size of the text of a query."""
 
 QUERY_TOKENS = 50_000
 """Words and signs of a query."""
 
 QUERY_STEPS = 200_000
-"""Of the parser in a query, beside 20 for each word; common ones take one or two for each."""
+"""Steps of the parser in a query, beside 20 for each word; common queries take one or two each."""
 
 QUERY_DEPTH = 150
-"""Of expressions in expressions; deeper ones are left to the engine."""
+"""The depth of expressions in expressions; deeper ones are left to the engine."""
 
 EXPANDED_TABLES = 1_000
-"""Of a query, each use of a common table expression written out."""
+"""The number of tables of a query, each use of a common table expression written out."""
 
 PIPE = "|>"
 """The parser makes other queries of those with pipes, and does not know all of them."""

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from odfbuild.store.side_cars import SideCarFolder
 
 Notes: TypeAlias = tuple[tuple[str, ...], int, int]
-"""Of each side-car: names of data files, and the first and the last offset in them."""
+"""What a side-car holds: names of data files, and the first and the last offset in them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from odfbuild.plan.model import DatasetPlan
 from odfbuild.store.remote import scheme_of
 
 _FILES = 500
-"""Of a batch, which are read in one job."""
+"""How many files of a batch are read in one job."""
 _BYTES = 4 << 20
-"""Of their sources: larger files gain nothing by company."""
+"""The size of the largest file that is read with others: larger ones gain nothing by it."""
 
 
 def as_planned(item: DatasetPlan, step: FetchStep, found: Iterable[Fetched]) -> Iterator[Fetched]:

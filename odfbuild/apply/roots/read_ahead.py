@@ -38,9 +38,9 @@ from odfbuild.store.remote import scheme_of
 from odfbuild.store.workspace import Workspace
 
 _FILES = 64
-"""Of a job."""
+"""How many files one job reads."""
 _BYTES = 256 << 10
-"""Of the files of a job: larger ones gain nothing by company."""
+"""The size of the largest file that a job reads with others: larger ones gain nothing by it."""
 
 
 class Ahead(NamedTuple):

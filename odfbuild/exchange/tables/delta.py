@@ -44,7 +44,7 @@ from odfbuild.store.storage import open_place
 _HARMLESS = ("VACUUM START", "VACUUM END", "OPTIMIZE", "SET TBLPROPERTIES")
 """Operations that change no records."""
 _PARQUET = deltalake.WriterProperties(max_row_group_size=32_768, compression="SNAPPY")
-"""Of each partition that is being written, a row group is in memory."""
+"""A row group of each partition that is being written is in memory."""
 _AHEAD = 4
 """Batches that are made before they are asked for."""
 _Check = Callable[[Iterable[Key]], None]

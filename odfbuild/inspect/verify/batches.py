@@ -11,7 +11,7 @@ from odfbuild.sql.mode import Mode
 
 _STEPS = 500
 _BYTES = 8 << 20
-"""Of the slices that they read: larger steps gain nothing by company."""
+"""The size of the slices that steps of one job read: larger steps gain nothing by it."""
 
 
 def in_batches(steps: Iterable[tuple[str, Replay]]) -> Iterator[tuple[str, list[Replay]]]:

@@ -16,7 +16,7 @@ from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow import UNITS
 
 _MAX_DEPTH = 120
-"""Of types in types: Arrow follows 128 tables."""
+"""The limit for types in types: Arrow follows 128 tables."""
 
 
 class UnsupportedSchemaError(QueryError):
@@ -229,7 +229,7 @@ def _raw_type(builder: Any, kind: arrow.Type) -> tuple[int, int, int]:
 
 
 _Slots = tuple[tuple[str, int, int], ...]
-"""Of each slot its width, its value and what is not written."""
+"""The width and the value of each slot, and the value that is not written."""
 
 
 def _plain(kind: arrow.Type) -> tuple[int, _Slots]:

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _MAX_DEPTH = 20
-"""Of types in types; no block holds a schema with more."""
+"""The limit for types in types; no block holds a schema with more."""
 
 _ALIASES = {
     "BOOL": "BOOLEAN",

@@ -49,7 +49,7 @@ class Evolution(Value):
 
 
 UNCHANGED = Evolution()
-"""Of a dataset whose columns nothing touches."""
+"""The evolution of a dataset whose columns nothing touches."""
 _UNKNOWN = Evolution(effect=ColumnEffect(known=False))
 
 

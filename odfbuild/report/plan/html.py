@@ -14,7 +14,7 @@ from odfbuild.report.plan.view import view
 from odfbuild.report.records.data_diff.html import page_values
 
 _DRAWN = 60
-"""Of a plan that affects more datasets, the graph is not drawn: nobody could read it."""
+"""The graph of a plan that affects more datasets is not drawn: nobody could read it."""
 
 
 def render_html(saved: SavedPlan, records: Comparison | None = None) -> str:

@@ -12,7 +12,7 @@ from odfbuild.report.forms.table import render_table
 from odfbuild.wording import count
 
 _LENGTHS = {"day": 10, "month": 7, "year": 4}
-"""Of the beginning of a time in RFC 3339."""
+"""How many characters of a time in RFC 3339 name its day, month or year."""
 
 
 def render_corrections(found: Corrections, period: str, limit: int) -> str:

@@ -32,7 +32,7 @@ _ELSEWHERE = {
 """What other engines call functions, and Spark's name."""
 _MANUAL = "https://spark.apache.org/docs/latest/api/sql/ lists its arguments"
 _NOT_TOLD = frozenset({"GroupingID", "CollectUnion", "Measure"})
-"""Of which only Spark knows what they stand for."""
+"""Expressions of which only Spark knows what they stand for."""
 
 
 def check_call(select: Select, node: exp.Anonymous, clause: str) -> None:

@@ -23,14 +23,14 @@ _FUNCTIONS = """Coalesce Nullif Upper Lower Abs Sqrt Exp Pow Length Md5 MD5
     LastValue"""
 
 COMMON = frozenset(f"{_CLAUSES} {_VALUES} {_FUNCTIONS}".split())
-"""Of equal meaning in all engines."""
+"""What means the same in all engines."""
 
 OWN = {
     "flink": frozenset({"Concat", "Ln", "Year", "Quarter", "Month", "DayOfMonth"}),
     "datafusion": frozenset({"ILike", "Greatest", "Least", "Avg", "SplitPart", "Concat", "Ln"}),
     "risingwave": frozenset({"ILike", "Greatest", "Least", "SplitPart"}),
 }
-"""Of equal meaning in one of them."""
+"""What means the same in one other engine."""
 
 FUNCTIONS = {
     "flink": frozenset({"timestampadd", "timestampdiff"}),

@@ -31,8 +31,10 @@ _LARGEST_HEAD = 64 << 20
 _LARGEST_WATERMARK = 1024
 _COPIED = 1 << 20
 _HEADER = struct.Struct("100s8s8s8s12s12s8s1s100s6s2s247x")
-"""Of a file in a tar archive: name, rights, owner, group, size, time, checksum, kind, link, format
-and its version."""
+"""The header of a file in a tar archive.
+
+Name, rights, owner, group, size, time, checksum, kind, link, format and its version.
+"""
 
 
 class Kept(StrEnum):

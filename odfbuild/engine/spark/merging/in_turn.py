@@ -18,7 +18,7 @@ from odfbuild.engine.spark.results.hidden import FILE, OP, ROW
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 MOST_ROWS = 500_000
-"""Of the state and all files: more are merged by Spark."""
+"""The limit for rows of the state and all files; more are merged by Spark."""
 TIMED = "__odfbuild_timed"
 """Whether a row had an event time before it got that of its file."""
 

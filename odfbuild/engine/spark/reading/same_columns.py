@@ -15,7 +15,7 @@ from odfbuild.engine.spark.reading.source_text import SourceText
 from odfbuild.odf.model import ReadStep, ReadStepCsv
 
 _MOST_BYTES = 8 << 20
-"""Of a file: looking at a larger one costs more than it saves."""
+"""The size of the largest file that is looked at: a larger one costs more than it saves."""
 _CELLS = {
     "whole": re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII),
     "fraction": re.compile(r"-?(0|[1-9]\d{0,6})\.\d{1,6}", re.ASCII),

@@ -38,7 +38,7 @@ _TO_SPARK = dict(_SIMPLE)
 UUID_MARK = "odfbuild.uuid"
 """Metadata of columns of text that hold UUIDs."""
 _DIGITS = 38
-"""Of decimals."""
+"""How many digits a decimal of Spark has at most."""
 _WIDER = {
     pa.uint8(): spark_types.ShortType(),
     pa.uint16(): spark_types.IntegerType(),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 MOST_BYTES = 256 << 10
-"""Of files: up to here, nothing that starts something wins back its price."""
+"""Up to this size of the files, starting a Spark job costs more than it saves."""
 _UNPACKED_BYTES = 2 << 20
 _READ_BYTES = 16 << 20
 """Values that repeat take hardly any space in a file."""

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FEW_BYTES = 2 << 20
-"""Of input files, about 100 000 records: one task reads and groups them."""
+"""Input files up to this size, about 100 000 records, are read and grouped by one task."""
 _COLLECTED_ROWS = 20_000
-"""Of a result, for each partition: more would take memory, and are written by Spark."""
+"""Up to so many rows of each partition are collected; more would take memory, so Spark writes
+them.
+"""
 MARK = "odfbuild.few"
 """Setting of a session: whether its results are collected."""
 _ONE_TASK = {

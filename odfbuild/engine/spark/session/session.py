@@ -72,7 +72,7 @@ _EMBEDDED = {
 
 
 _PAGES = 8192
-"""Of memory: a task of Spark cannot have more of them."""
+"""How many pages of memory a task of Spark can have."""
 _STOP_SECONDS = 2
 
 

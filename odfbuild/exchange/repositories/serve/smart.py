@@ -65,7 +65,7 @@ OFFERED = "x-offered-subprotocol"
 """The header `Sec-WebSocket-Protocol` of the handshake, under a name that libraries pass on."""
 
 SUBPROTOCOL = "odf/smart-transfer-protocol/v1"
-"""Of the specification; the reference neither offers nor takes any."""
+"""The subprotocol of the specification; the reference neither offers nor takes one."""
 
 PROGRESS_SECONDS = 10.0
 _DOWNLOAD_SECONDS = 6 * 3600

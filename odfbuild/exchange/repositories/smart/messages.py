@@ -26,7 +26,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.storage import ObjectKind
 
 VERSION = 1
-"""Of the protocol, in the header `x-odf-smtp-version`."""
+"""The version of the protocol, which the header `x-odf-smtp-version` has."""
 
 VERSION_HEADER = "x-odf-smtp-version"
 MAX_MESSAGE = 64 << 20
