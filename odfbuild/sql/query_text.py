@@ -45,6 +45,7 @@ class Part(NamedTuple):
 Parts = tuple[Part, ...]
 
 
+@lru_cache(2_000)
 def plain_parts(sql: str) -> Parts | None:
     """The parts of a query that handles each record alone, as its words show; `None`: unclear."""
     if any(sign in sql for sign in _UNCLEAR):
