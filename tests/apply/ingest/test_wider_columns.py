@@ -98,8 +98,9 @@ def answers(tiny: Tiny, queries: Iterable[str]) -> list[Any]:
     """What both engines answer, without order."""
     found = []
     for query in queries:
-        for engine in ("duckdb", "spark"):
-            said = tiny.run("sql", "--engine", engine, "--json", query)
+        for engine, mark in (("duckdb", '"'), ("spark", "`")):
+            asked = query.replace('"', mark)
+            said = tiny.run("sql", "--engine", engine, "--json", asked)
             assert said.returncode == 0, said.stdout + said.stderr
             found.append(sorted(json.loads(said.stdout), key=repr))
     return found
