@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py
 # What needs neither Spark nor servers, and says most about a change; tests/docs/test_workflows.py
 # holds it against the packages of requirements/check.lock.
-CHECK := tests/plan/graph tests/odf tests/plan tests/project tests/report tests/test_values.py \
+CHECK := tests/odf tests/plan tests/project tests/report tests/test_values.py \
   --ignore tests/plan/test_lineage_holds.py
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 BENCH_ARGS ?=
