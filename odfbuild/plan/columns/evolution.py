@@ -192,7 +192,25 @@ def _field(column: Column, committed: arrow.Schema, new_unit: bool) -> arrow.Fie
     kind = column.type or old.type
     if kind.name == old.type.name == "timestamp" and not new_unit:
         kind = old.type
-    return arrow.Field(column.name, kind, nullable, old.metadata)
+    return arrow.Field(column.name, _described_as(kind, old.type), nullable, old.metadata)
+
+
+def _described_as(kind: arrow.Type, old: arrow.Type) -> arrow.Type:
+    """`kind` with the attributes that members have in `old`: those are compared on their own."""
+    if kind.name != "struct" or old.name != "struct":
+        return kind
+    own = {each.name: each for each in old.fields}
+    fields = tuple(
+        replace(
+            each,
+            type=_described_as(each.type, own[each.name].type),
+            metadata=own[each.name].metadata,
+        )
+        if each.name in own
+        else each
+        for each in kind.fields
+    )
+    return replace(kind, fields=fields)
 
 
 def _effect(old: Result | None, new: Result, growth: SchemaGrowth) -> ColumnEffect:
