@@ -30,7 +30,7 @@ from odfbuild.store.workspace import Workspace
 
 _STAMP = b"odfbuild live records 1\n"
 _Taken: TypeAlias = dict[str, tuple[bytes, int]]
-"""By identity of a dataset: a head, and how many records were taken back up to it."""
+"""By identity of a dataset: a head, and how many records were retracted up to it."""
 _APPENDS = MergeStrategyAppend | MergeStrategyLedger
 
 
@@ -58,7 +58,7 @@ def live_records(
             taken = _taken_back(workspace.committed(name, state), state, known)
             if taken is not None:
                 new[identity] = (head, taken)
-        # What was taken back is in the history, too.
+        # What was retracted is in the history, too.
         found[name] = None if taken is None else state.records - 2 * taken
     if new and newest:
         write_disposable(file, _STAMP, {**kept, **new})
@@ -68,7 +68,7 @@ def live_records(
 def _taken_back(
     committed: Committed, state: Projection, known: tuple[bytes, int] | None
 ) -> int | None:
-    """How many records were taken back up to `state`; `known` tells it of an earlier head."""
+    """How many records were retracted up to `state`; `known` tells it of an earlier head."""
     try:
         if only_appends(committed, state):
             return 0

@@ -183,7 +183,7 @@ def test_what_a_person_did_wrong_is_raised_with_its_place(
     assert not project.plan().applyable
     assert [str(e.location)[:8] for e in caught.value.errors] == ["datasets"] * 2
     assert str(caught.value).startswith(
-        "2 errors:\nE0101 datasets/derived.yaml:2:1: this is not YAML"
+        "2 errors:\nE0101 datasets/derived.yaml:1:7: this is not YAML"
     )
 
 

@@ -22,7 +22,7 @@ from tests.apply.tiny import Tiny
 
 Call = Callable[[Project, Any], Any]
 _IDS = itertools.count(1)
-_ROW = b"event_time,id\n2024-01-01 00:00:00,%d\n"
+_ROW = b"event_time,id,value\n2024-01-01 00:00:00,%d,1\n"
 
 # How each argument that is a time is given, and what the command line says of a wrong one.
 TIMES: dict[str, tuple[Call, tuple[str, ...]]] = {
@@ -76,7 +76,7 @@ content:
   metadata:
     - kind: AddPushSource
       sourceName: till
-      read: {kind: Csv, header: true, schema: [event_time TIMESTAMP, id BIGINT]}
+      read: {kind: Csv, header: true, schema: [event_time TIMESTAMP, id BIGINT, value BIGINT]}
       merge: {kind: Ledger, primaryKey: [id]}
 """
 

@@ -198,6 +198,19 @@ def _open(lines: Sequence[str], stop: Stop) -> Mistake | None:
     )
 
 
+def _open_at_end(lines: Sequence[str], stop: Stop) -> Mistake | None:
+    """A bracket at the end of a text, which the parser places behind that end."""
+    text = lines[-1].rstrip() if lines else ""
+    if stop.at[0] < len(lines) or "node content" not in stop.problem or text[-1:] not in ("[", "{"):
+        return None
+    return Mistake(
+        "the bracket that opens here is not closed",
+        len(lines) - 1,
+        len(text) - 1,
+        f"add the `{_ENDS[text[-1]]}` that belongs to it",
+    )
+
+
 def _behind(lines: Sequence[str], stop: Stop) -> Mistake | None:
     """Text behind the end of a value in quotes or brackets, as in `'it's'`."""
     number, column = stop.at
@@ -241,7 +254,7 @@ def _between(lines: Sequence[str], stop: Stop) -> Mistake | None:
 
 _LOOKS: tuple[Callable[[Sequence[str], Stop], Mistake | None], ...] = (
     *(_conflict, _tab, _text_of_lines, _colon, _no_colon),
-    *(_first_letter, _open, _behind, _between),
+    *(_first_letter, _open, _open_at_end, _behind, _between),
 )
 
 
