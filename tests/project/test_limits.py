@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import pickle
 import signal
@@ -10,6 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from odfbuild import limits
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
@@ -18,6 +23,7 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.load import read_project
 from odfbuild.project.source import read_text
 from odfbuild.project.template import render_template
+from odfbuild.project.yaml import source
 from odfbuild.project.yaml.source import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -241,3 +247,42 @@ def test_a_project_in_a_hidden_folder_reads_its_own_files(tmp_path: Path) -> Non
     assert boundary.may_open(root / "datasets" / "a.yaml")
     assert not boundary.may_open(root / ".env")
     assert not boundary.may_open(tmp_path / ".data" / "other")
+
+
+_PIECES = [
+    "- ",
+    "-\n",
+    "? ",
+    ": ",
+    "a: ",
+    "a:\n",
+    "\n",
+    " ",
+    "  ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "a",
+    "---\n",
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=400).map("".join))
+@settings(max_examples=500)
+def test_a_text_that_is_read_without_counting_could_not_reach_the_bounds(text: str) -> None:
+    assume(source._is_small(text))
+    loader = source._loader(bounded=True)(text)
+    deepest = 0
+    with contextlib.suppress(yaml.YAMLError):
+        while loader.check_node():
+            deepest = max(deepest, _depth(loader.get_node()))
+    assert deepest <= limits.DEPTH
+    assert loader.values <= limits.VALUES
+
+
+def _depth(node: yaml.Node) -> int:
+    parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+    flat = itertools.chain.from_iterable(parts) if isinstance(node, yaml.MappingNode) else parts
+    return 1 + max(map(_depth, flat), default=0)

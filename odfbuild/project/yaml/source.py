@@ -7,6 +7,7 @@ Source: YAML 1.2.2, 10.3.2 "Tag Resolution".
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
@@ -73,7 +74,7 @@ class _TooMany(Exception):
 
 
 @cache
-def _loader() -> Any:
+def _loader(*, bounded: bool) -> Any:
     """The class that composes nodes, made when it is needed: PyYAML takes long to import."""
     import yaml
 
@@ -88,8 +89,12 @@ def _loader() -> Any:
                 return SEQ if kind is yaml.SequenceNode else MAP
             return tag_of(value or "") if implicit[0] else STR
 
-        # It is told of each step into a value and out of one. libyaml composes by recursion in C,
-        # and some ten thousand brackets would end the process.
+        # It is told of each step into a value and out of one, which takes nothing here.
+        descend_resolver: Any = operator.is_
+        ascend_resolver: Any = bool
+
+    class Bounded(Loader):
+        # libyaml composes by recursion in C, and some ten thousand brackets would end the process.
         depth = 0
         values = 0
 
@@ -104,7 +109,24 @@ def _loader() -> Any:
         def ascend_resolver(self) -> None:
             self.depth -= 1
 
-    return Loader
+    return Bounded if bounded else Loader
+
+
+_INDENTED = {columns: re.compile(rf"^[ ?:-]{{{columns}}}", re.MULTILINE) for columns in (12, 24)}
+
+
+def _is_small(text: str) -> bool:
+    """Whether a text cannot reach the bounds, so that nobody has to count: most files are small.
+
+    A block is indented deeper than the one around it, but for a list in a mapping, so that two
+    begin in a column at most; what stands in brackets needs one for each level. A value takes a
+    character.
+    """
+    brackets = text.count("[") + text.count("{")
+    return len(text) < VALUES // 2 and any(
+        brackets + 2 * columns <= DEPTH and not begin.search(text)
+        for columns, begin in _INDENTED.items()
+    )
 
 
 def read_documents(text: str, file: str) -> list[Any]:
@@ -127,7 +149,7 @@ def compose(text: str, file: str) -> tuple[Any, ...]:
     """
     import yaml
 
-    loader = _loader()(text)
+    loader = _loader(bounded=not _is_small(text))(text)
     try:
         nodes = []
         while loader.check_node():
