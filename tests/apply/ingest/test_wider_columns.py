@@ -197,19 +197,15 @@ def test_a_number_gains_a_wider_column_beside_it(kind: str, near: Near, tmp_path
     planned = midway.run("plan", env=NO_JVM).stdout
     assert f"{ADDED}amount_wide\n" in planned
     assert " 1 to change, 0 to run, 0 to reset" in planned
-    names = readers(midway, kind, {k: q.format(_BOTH) for k, q in _OF_AMOUNTS.items()})
 
     root(wide, kind, "amount DECIMAL(10, 4)")
-    readers(wide, kind, {k: q.format("amount") for k, q in _OF_AMOUNTS.items()})
     arrive(wide, 1, *_AMOUNTS[0])
     for number in (2, 3):
         for tiny in (midway, wide):
             arrive(tiny, number, *_AMOUNTS[number - 1])
     proven(midway)
-    queries = [f'SELECT * FROM "{name}"' for name in names]
     exact = f"SELECT id, CAST({{}} AS DECIMAL(10, 4)) AS amount FROM {kind}"
-    one, other = [*queries, exact.format(_BOTH)], [*queries, exact.format("amount")]
-    assert answers(midway, one) == answers(wide, other)
+    assert answers(midway, [exact.format(_BOTH)]) == answers(wide, [exact.format("amount")])
     schemas = [schema_of(e) for e in midway.events(kind) if isinstance(e, SetDataSchema)]
     assert [each.field("amount").type for each in schemas] == [pa.decimal128(6, 2)] * 2
     assert schemas[1].field("amount_wide").type == pa.decimal128(10, 4)

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
+    "E0353": ("tests/apply/derive/test_on_query_change.py", "a consent that contradicts itself"),
     "E0333": (
         "tests/apply/chains/test_reset.py",
         "a folder that holds blocks of another dataset, too",
