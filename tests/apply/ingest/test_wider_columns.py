@@ -233,11 +233,10 @@ def test_chains_of_others_that_widened_a_type_are_read_in_it(
     midway.workspace().dataset(kind).append(state.head, [event], Timestamp.now())
     for tiny in (midway, wide):
         root(tiny, kind, "amount DECIMAL(10, 4)")
-        names = readers(tiny, kind, {k: q.format("amount") for k, q in _OF_AMOUNTS.items()})
     arrive(wide, 1, *_AMOUNTS[0])
     for tiny in (midway, wide):
         arrive(tiny, 2, *_AMOUNTS[1])
     proven(midway)
-    asked = [f'SELECT * FROM "{name}"' for name in (kind, *names)]
+    asked = [f'SELECT * FROM "{kind}"']
     assert answers(midway, asked) == answers(wide, asked)
     assert histories(midway, [kind]) == histories(wide, [kind])

@@ -243,7 +243,7 @@ def test_a_result_with_other_columns_than_before_is_refused_early(line, sales) -
     answer = chain.asks()
     assert isinstance(answer, TransformResponseInvalidQuery), answer
     assert answer.message.startswith("E0521")
-    assert "'value' is string" in answer.message
+    assert "'value' is STRING" in answer.message
 
 
 def test_above_the_limit_windows_keep_what_is_open_and_others_are_refused(narrow, sales) -> None:

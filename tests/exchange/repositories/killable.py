@@ -30,7 +30,7 @@ class Killable:
     def __enter__(self) -> Killable:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.exchange.repositories.killable"],
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -33,7 +33,7 @@ from tests.apply.bench import Bench
 from tests.inspect.verify.hostile import KILOBYTES, SECONDS, committed, mutated, slices
 
 BLOCKS, SLICES, CHAINS = 10_000, 1_000, 400
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

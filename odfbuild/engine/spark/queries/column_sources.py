@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.sql.lineage import Influence, Lineage, Origins, as_influence
 
 _NOTHING: Origins = frozenset()
@@ -29,11 +30,17 @@ _HALF_JOINS = frozenset({"LeftSemi", "LeftAnti"})
 
 
 class ColumnSources:
-    """Follows columns in plans without named subqueries; `views` are aliases of inputs by view."""
+    """Follows columns in plans without named subqueries; `views` are aliases of inputs by view.
 
-    def __init__(self, catalyst: Catalyst, views: Mapping[str, str]) -> None:
+    `times` are their event times by alias: hidden columns of views are made of these.
+    """
+
+    def __init__(
+        self, catalyst: Catalyst, views: Mapping[str, str], times: Mapping[str, str]
+    ) -> None:
         self._catalyst = catalyst
         self._views = {name.lower(): alias for name, alias in views.items()}
+        self._times = times
         self._known: dict[int, Origins] = {}
         self._records: set[Origins] = set()
 
@@ -48,7 +55,8 @@ class ColumnSources:
         alias = self._views.get(plan.view) if plan.kind == "View" else None
         if alias is not None:
             for column in plan.output:
-                self._known[column.id] = frozenset([(alias, column.name, Influence.COPY)])
+                name = self._times[alias] if column.name.startswith(PREFIX) else column.name
+                self._known[column.id] = frozenset([(alias, name, Influence.COPY)])
             return
         for child in plan.children:
             self._follow(child, cut=cut or plan.kind in _CUTS)

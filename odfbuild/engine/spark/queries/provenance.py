@@ -87,7 +87,8 @@ def _lineage(spark: SparkSession, found: Decision) -> Lineage:
     catalyst = Catalyst(spark)
     aliases = [each.alias for each in found.task.inputs]
     views = {view: aliases[number] for view, (number, _) in _views(found.task).items()}
-    return ColumnSources(catalyst, views).of(catalyst.inline(known_plan(found.report)))
+    times = {each.alias: each.vocab.event_time for each in found.task.inputs}
+    return ColumnSources(catalyst, views, times).of(catalyst.inline(known_plan(found.report)))
 
 
 def _before(step: TransformTask) -> TransformTask:

@@ -15,7 +15,7 @@ from typing import Any
 from odfbuild.store.disposable import user_cache
 from tests.apply.tiny import Tiny
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 _PLAIN = '''
 import importlib.util, os, sys, time
 
