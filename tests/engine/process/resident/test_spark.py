@@ -84,7 +84,8 @@ def test_what_one_computes_the_other_verifies(
     assert loaded_by(resident, user, "sql", "SELECT * FROM latest") == "[]"
     text = (resident.root / "data" / "2.csv").read_text()
     (resident.root / "data" / "3.csv").write_text(text.replace("2024", "2025"))
-    assert loaded_by(resident, user, "apply", "-y") == "[]"
+    # The tree of a query that is not plain tells its mode; nothing else heavy is loaded.
+    assert loaded_by(resident, user, "apply", "-y") in ("[]", "['sqlglot']")
     scratch = resident.root / ".odfbuild" / "scratch"
     assert list(scratch.iterdir()) == []
     user.run(resident, "engine", "stop")
