@@ -35,7 +35,7 @@ class Comparison:
     def faults_of(self, chosen: Container[str] | None) -> list[OdfbuildError]:
         """What is wrong with the chosen datasets (`None`: all), each thing once."""
         found = (each for name, each in self.faults.items() if chosen is None or name in chosen)
-        return list(dict.fromkeys(found))
+        return list({(each.code, each.location, each.message): each for each in found}.values())
 
 
 def compare_revisions(config: Config, old: str, new: str | None) -> Comparison:

@@ -294,7 +294,7 @@ def test_what_looks_at_definitions_tells_what_is_wrong_with_one_and_fails(
     for verb in ("lint", "drift", "graph", "render", "diff"):
         said = world.program(verb)
         assert said.code == 1
-        assert said.err.count("error[E0") == 1
+        assert said.err.count("error[E0") == 1, (verb, said.err)
         assert "datasets/victim.yaml" in said.err
         assert "Traceback" not in said.err
 

@@ -319,7 +319,7 @@ WRONG = [
         "no column 'event_time'",
         "select event_time",
     ),
-    ("«SELECT» city AS event_time FROM cities", "E0516", "'event_time' is string", "CAST"),
+    ("«SELECT» city AS event_time FROM cities", "E0516", "'event_time' is STRING", "CAST"),
     (
         "SELECT event_time, city, «population» AS city FROM cities",
         "E0511",
