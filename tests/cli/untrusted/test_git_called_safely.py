@@ -192,7 +192,9 @@ def test_work_trees_and_submodules_are_repositories(
 def test_no_module_starts_git_in_another_way() -> None:
     folder = Path(package).parent
     door = folder / "project" / "git" / "repository.py"
-    starts = {folder / "api" / "doctor" / "repository.py": "git --version, which reads no repository"}
+    starts = {
+        folder / "api" / "doctor" / "repository.py": "git --version, which reads no repository"
+    }
     for file in folder.rglob("*.py"):
         if file == door:
             continue
