@@ -1,7 +1,7 @@
 """What is translated gives what its own engine gives, over generated values; else it is refused.
 
 DataFusion runs beside Spark. Flink needs a Java and packages of its own: its answers are recorded
-in `oracles/flink.json`, which `tests/engine/flink_oracle.py` writes.
+in `tests/engine/oracles/flink.json`, which `tests/engine/flink_oracle.py` writes.
 """
 
 from __future__ import annotations
@@ -192,7 +192,9 @@ def test_an_average_of_decimals_is_refused_for_datafusion(
 
 
 def test_flink_gave_the_same_values(spark_engine: Engine, source: Source, tmp_path: Path) -> None:
-    recorded = json.loads((Path(__file__).parents[1] / "oracles" / "flink.json").read_text())
+    recorded = json.loads(
+        (Path(__file__).parents[2] / "engine" / "oracles" / "flink.json").read_text()
+    )
     expressions = list(recorded)
     ours = result(spark_engine, source, tmp_path, "flink", query(expressions))
     different = {}
