@@ -175,13 +175,6 @@ _BESIDE = (
     "amount AS amount_wide FROM input"
 )
 _BOTH = "COALESCE(amount_wide, amount)"
-_OF_AMOUNTS = {
-    "ledger.rows": "SELECT event_time, id, {} AS amount FROM source",
-    "upsert.totals": "SELECT max(event_time) AS event_time, id % 2 AS odd, sum({}) AS total "
-    "FROM source GROUP BY id % 2",
-    "append.days": "SELECT window.start AS event_time, count(*) AS n, sum({}) AS total "
-    "FROM source GROUP BY window(event_time, '1 day')",
-}
 
 
 @pytest.mark.parametrize("kind", MERGES)
