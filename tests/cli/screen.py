@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_BEGUN = re.compile(r"\x1b(\[[\d;?]*)?\Z")
 _TOKEN = re.compile(r"\x1b\[([\d;?]*)([a-zA-Z])|(\r)|(\n)|([^\x1b\r\n]+)")
 
 
@@ -14,10 +15,14 @@ class Screen:
         self._columns = columns
         self._rows = [""]
         self._row, self._column = 0, 0
+        self._begun = ""
         self.broken: list[str] = []
 
     def feed(self, text: str) -> Screen:
-        """Write what a program sends, colours left out."""
+        """Write what a program sends, colours left out; a control sequence may go on later."""
+        text = self._begun + text
+        self._begun = (_BEGUN.findall(text) and text[text.rindex("\x1b") :]) or ""
+        text = text.removesuffix(self._begun)
         for parameter, control, back, down, plain in _TOKEN.findall(text):
             if control == "A":
                 self._row = max(0, self._row - int(parameter or 1))

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ class Shell:
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
         self._seen = ""
+        self._decode = getincrementaldecoder("utf-8")().decode
 
     def wait_for(self, text: str, seconds: float = 120) -> str:
         """Everything printed up to and with `text`."""
@@ -53,7 +55,7 @@ class Shell:
         while text not in self._seen:
             assert time.monotonic() < end, f"no {text!r} in {self._seen!r}"
             if select.select([self._terminal], [], [], 0.1)[0]:
-                self._seen += os.read(self._terminal, 4096).decode(errors="replace")
+                self._seen += self._decode(os.read(self._terminal, 4096))
         before, _, self._seen = self._seen.partition(text)
         return before
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,8 +93,9 @@ def record(
     )
     os.close(theirs)
     text, parts, answered = "", [], 0.0
+    decode = getincrementaldecoder("utf-8")().decode
     while part := read_terminal(ours):
-        said = part.decode(errors="replace")
+        said = decode(part)  # a read may end within a sign
         text += said
         parts.append((time.monotonic() - answered if answered else -1.0, said))
         if typed := keys(text):

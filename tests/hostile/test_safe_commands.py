@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,8 +69,11 @@ for verb in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small project with chains, in Git."""
+    """A small project with chains, in Git, and all caches: definitions are old enough for them."""
     tiny = Tiny.fresh(tmp_path_factory.mktemp("sound") / "project")
+    an_hour_ago = time.time() - 3600
+    for each in (tiny.root / "datasets").iterdir():
+        os.utime(each, (an_hour_ago, an_hour_ago))
     subprocess.run(["git", "init", "-q", tiny.root], check=True)
     done = subprocess.run(
         [sys.executable, "-c", _APPLY, str(tiny.root)],
@@ -92,6 +96,7 @@ with pytest.MonkeyPatch.context() as patch:
     share(PlainEngine(), patch)
     project = Project(sys.argv[1])
     project.apply(project.plan())
+    Project(sys.argv[1]).plan()
 """
 
 
