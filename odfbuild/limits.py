@@ -29,3 +29,21 @@ RENDER_SECONDS = 5
 
 RENDER_MEMORY = 512 << 20
 """Bytes that rendering may take, beside what the program has before."""
+
+QUERY_BYTES = 1 << 20
+"""The size of the text of a query."""
+
+QUERY_TOKENS = 50_000
+"""Words and signs of a query."""
+
+QUERY_STEPS = 200_000
+"""Steps of the parser in a query, beside 20 for each word; common queries take one or two each."""
+
+QUERY_DEPTH = 150
+"""The depth of expressions in expressions; deeper ones are left to the engine."""
+
+EXPANDED_TABLES = 1_000
+"""The number of tables of a query, each use of a common table expression written out."""
+
+QUERY_ERRORS = 50
+"""The number of errors told of one query: whoever corrects these sees the others next."""

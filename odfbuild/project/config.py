@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,12 @@ from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.source import locate, locate_in_scalar, read_documents
 from odfbuild.sql.translate import named
+from odfbuild.store.disposable import (
+    cache_folder,
+    code_stamp,
+    read_disposable,
+    write_disposable,
+)
 from odfbuild.store.files import top_of
 
 FILE = "odfbuild.yaml"
@@ -67,7 +75,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     boundary = Boundary(root, folders)
     boundary.check_open(root / FILE)
     text = _read(root / FILE)
-    documents = read_documents(text, FILE)
+    documents = _documents(root, text)
     data: Any = documents[0] if documents else None
     content, errors = _understood(ProjectFile, data, text, FILE)
     second = next((at for at, each in enumerate(documents) if at and each is not None), None)
@@ -128,8 +136,20 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
 def known_environments(start: Path | None = None) -> set[str]:
     """Names of the environments of the project around `start`."""
     root = find_root(start)
-    content = read_documents(_read(root / FILE), FILE)[0]["content"]
+    content = _documents(root, _read(root / FILE))[0]["content"]
     return environments(root, content.get("environments") or {})
+
+
+def _documents(root: Path, text: str) -> list[Any]:
+    """The values of odfbuild.yaml, kept by its text: to import PyYAML takes a small plan long."""
+    file = cache_folder(root) / "settings.bin"
+    stamp = b"odfbuild settings 1\n" + code_stamp() + sha256(text.encode()).digest()
+    known: list[Any] | None = read_disposable(file, stamp)
+    if known is None:
+        known = read_documents(text, FILE)
+        with suppress(OverflowError):  # a number of more than 64 bits
+            write_disposable(file, stamp, known)
+    return known
 
 
 def _read(file: Path) -> str:

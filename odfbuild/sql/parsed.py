@@ -14,22 +14,15 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
+from odfbuild.limits import (
+    EXPANDED_TABLES,
+    QUERY_BYTES,
+    QUERY_DEPTH,
+    QUERY_STEPS,
+    QUERY_TOKENS,
+)
+
 __all__ = ["PIPE", "AsWritten", "Counted", "SqlglotError", "TooMuch", "parsed", "statements"]
-
-QUERY_BYTES = 1 << 20
-"""The size of the text of a query."""
-
-QUERY_TOKENS = 50_000
-"""Words and signs of a query."""
-
-QUERY_STEPS = 200_000
-"""Steps of the parser in a query, beside 20 for each word; common queries take one or two each."""
-
-QUERY_DEPTH = 150
-"""The depth of expressions in expressions; deeper ones are left to the engine."""
-
-EXPANDED_TABLES = 1_000
-"""The number of tables of a query, each use of a common table expression written out."""
 
 PIPE = "|>"
 """The parser makes other queries of those with pipes, and does not know all of them."""

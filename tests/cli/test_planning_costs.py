@@ -40,9 +40,13 @@ def imported_by_a_plan(project: Path) -> str:
 
 
 def test_a_plan_imports_nothing_that_it_does_not_need(project: Path) -> None:
+    # Files that are changed within two seconds are read again.
+    a_minute_ago = time.time() - 60
+    for each in (project / "datasets").rglob("*.yaml"):
+        os.utime(each, (a_minute_ago, a_minute_ago))
     # The first one has to read the queries and to find the order of the datasets.
     assert imported_by_a_plan(project) == "['sqlglot', 'networkx', 'yaml']"
-    assert imported_by_a_plan(project) == "['yaml']"
+    assert imported_by_a_plan(project) == "[]"
 
 
 def test_the_graph_is_built_again_when_an_input_changes(project: Path) -> None:

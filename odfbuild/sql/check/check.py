@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping
 from sqlglot import exp
 
 from odfbuild.errors import Location, QueryError
+from odfbuild.limits import QUERY_ERRORS
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.ddl import ddl_of
@@ -37,8 +38,6 @@ from odfbuild.sql.places import index_in, place_at, place_of, place_of_word
 from odfbuild.sql.sql_words import words_of
 from odfbuild.wording import did_you_mean
 
-QUERY_ERRORS = 50
-"""Told of one query: whoever corrects these sees the others next."""
 _CLOCK_NODES = (
     exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.CurrentUser | exp.Localtimestamp
 )
