@@ -221,7 +221,9 @@ def stage_transform(
         base = transaction.base
         history = transaction.workspace.committed(transaction.alias, base) if base else None
         now = transaction.system_time
-        task = transform_task(transaction.alias, state, inputs, scratch, history, now)
+        task = transform_task(
+            transaction.alias, state, inputs, scratch, history, now, is_proof=False
+        )
         result = engine().transform(task)
         told = result.told
         if told is not None:

@@ -93,7 +93,8 @@ class TransformTask(Value, kw_only=True):
 
     `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
     first. An engine that is a program also gets the time of the step, the offset of its first
-    record, and by `checkpoint()` what its last step kept.
+    record, and by `checkpoint()` what its last step kept. `continued`: the records so far are what
+    the same transformation gave for all records of the inputs before the new ones.
     """
 
     dataset: str
@@ -107,6 +108,7 @@ class TransformTask(Value, kw_only=True):
     system_time: Timestamp | None = None
     first_offset: int = 0
     checkpoint: Callable[[], Path | None] = _no_checkpoint
+    continued: bool = False
 
 
 class BadRecord(Value):
@@ -280,15 +282,24 @@ class Told(Value):
     checkpoint: Path | None = None
 
 
+class Extent(Value):
+    """How many `records` of inputs a step was computed over, of `total`."""
+
+    records: int
+    total: int
+
+
 class TransformResult(EngineResult, kw_only=True):
     """The records of one step, the mode that made them, and why it is that one.
 
-    `read` are the data files of inputs that it read. `told` is what an engine that is a program
-    said; of the built-in one the coordinator knows it all.
+    `read` are the data files of inputs that it read, and `extent` what part of their records was
+    computed over, if it was not all. `told` is what an engine that is a program said; of the
+    built-in one the coordinator knows it all.
     """
 
     choice: Choice
     read: frozenset[Path] = frozenset()
+    extent: Extent | None = None
     told: Told | None = None
 
 

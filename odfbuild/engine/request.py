@@ -113,11 +113,13 @@ def transform_task(
     scratch: Path,
     history: Committed | None,
     system_time: Timestamp | None = None,
+    *,
+    is_proof: bool = True,
 ) -> TransformTask:
     """The request for the next step of a derivative that says `state` (transformation included).
 
-    `history` is what it has committed so far, if anything; without side-cars in a proof.
-    `system_time` is that of the block which is to record the step.
+    `history` is what it has committed so far, if anything; without side-cars in a proof, which is
+    computed in full. `system_time` is that of the block which is to record the step.
     """
     if state.transform is None:
         raise AssertionError("only a dataset with a transformation is derived")
@@ -133,6 +135,16 @@ def transform_task(
         system_time=system_time,
         first_offset=0 if state.last_offset is None else state.last_offset + 1,
         checkpoint=cache(lambda: checkpoint_of_engine(history.store, state) if history else None),
+        continued=not is_proof and is_continued(state, inputs),
+    )
+
+
+def is_continued(state: Projection, inputs: Sequence[StepInput]) -> bool:
+    """Whether the last step had the transformation in force, and both read all of their inputs."""
+    return (
+        state.last_query is not None
+        and not state.query_waits
+        and all(each.limit is None for each in inputs)
     )
 
 

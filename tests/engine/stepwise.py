@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import (
     Engine,
+    Extent,
     InputSlices,
     SliceFile,
     TransformTask,
@@ -128,6 +129,8 @@ class Derived:
     mode: Mode | None = None
     reason: str = ""
     schema: pa.Schema | None = None
+    continued: bool = False
+    extent: Extent | None = None
     system_time: Timestamp = Timestamp.from_millis(0)  # noqa: RUF009
 
     def step(self, *upto: int) -> list[tuple[Any, ...]]:
@@ -147,10 +150,12 @@ class Derived:
             scratch=scratch,
             watermark_before=self.watermark,
             previous=lambda: previous,
+            continued=self.continued and bool(self.done),
         )
         result = self.engine.transform(task)
         self.watermark = output_watermark(self.watermark, [each.watermark for each in inputs])
         self.mode, self.reason = result.choice.mode, result.choice.reason
+        self.extent = result.extent
         self.schema = self.schema or dataset_schema(result.schema, VOCAB)
         self.done = list(last)
         staged = write_slice(

@@ -380,3 +380,8 @@ def _nested(told: Any) -> Iterator[dict[str, Any]]:
 def plan_of(frame: DataFrame) -> Node:
     """The analysed plan of a data frame."""
     return Node(frame._jdf.queryExecution().analyzed())
+
+
+def optimised_plan_of(frame: DataFrame) -> Node:
+    """The plan of a data frame as Spark's optimiser leaves it."""
+    return Node(frame._jdf.queryExecution().optimizedPlan())

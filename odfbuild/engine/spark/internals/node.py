@@ -187,7 +187,7 @@ class Node:
         nodes, Project="projectList", Aggregate="aggregateExpressions", Window="windowExpressions"
     )
     grouping = Part(nodes, Aggregate="groupingExpressions")
-    partitions = Part(nodes, Window="partitionSpec")
+    partitions = Part(nodes, Window="partitionSpec", WindowGroupLimit="partitionSpec")
     order = Part(nodes, Sort="order", Window="orderSpec", ListAgg="orderExpressions")
     is_global = Part(bool, Sort="global")
     limit = Part(_node, GlobalLimit="limitExpr")

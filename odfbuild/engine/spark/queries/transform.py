@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -11,9 +12,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import InputSlices, TransformResult, TransformTask
+from odfbuild.engine.affected_records import Affected, Parts, affected, is_worth_it
+from odfbuild.engine.contract import (
+    Extent,
+    InputSlices,
+    SliceFile,
+    TransformResult,
+    TransformTask,
+)
 from odfbuild.engine.precision import Micros, micros_of_step
-from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
@@ -21,10 +29,12 @@ from odfbuild.engine.spark.queries.foreign import as_written, differences, in_sp
 from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
+from odfbuild.engine.spark.queries.modes.affected_keys import Undivided, Views, parts_of
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
 from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of, views_of
+from odfbuild.engine.spark.queries.ties import is_collated
 from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import computes_here, write_parts
@@ -33,6 +43,7 @@ from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
 from odfbuild.engine.spark.session.limits import files_read
 from odfbuild.errors import Errors, QueryError
+from odfbuild.fallbacks import falling_back
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import SUBQUERY, Choice, Mode
 from odfbuild.sql.translate.runnable import is_spark, runnable
@@ -44,6 +55,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
 
 
+_LOG = logging.getLogger(__name__)
 _RIGHT: dict[str, Report] = {}
 """What was found of queries that are right, without their plans, by text and by fingerprint: a
 query is checked before anything runs, and runs then, often several times."""
@@ -96,6 +108,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     committed = _committed(task) if found.choice.mode is Mode.CHANGELOG else None
     micros = micros_of_step(names, task.inputs, committed)
     schema = to_arrow_schema(result, [task.vocab.event_time], micros, marked_uuids(result))
+    extent = None
     match found.choice.mode:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             made = _map_with_operations(spark, task)
@@ -106,11 +119,13 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.STREAM:
             made = _pairs(spark, task)
         case Mode.CHANGELOG:
-            made = _changelog(spark, task, schema, micros)
+            made, extent = _changelog(spark, found, schema, micros)
     parts, files = made
     if found.choice.mode is Mode.MAP:  # few records are handed over, not read by Spark
         files = {file.resolve() for each in task.inputs for file in each.files}
-    return TransformResult(parts=parts, schema=schema, choice=found.choice, read=frozenset(files))
+    return TransformResult(
+        parts=parts, schema=schema, choice=found.choice, read=frozenset(files), extent=extent
+    )
 
 
 Made = tuple[tuple[Path, ...], set[Path]]
@@ -197,19 +212,98 @@ def _committed(task: TransformTask) -> pa.Schema | None:
     return pq.read_schema(previous[-1]) if previous else None
 
 
-def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros) -> Made:
+def _changelog(
+    spark: SparkSession, found: Decision, schema: pa.Schema, micros: Micros
+) -> tuple[Made, Extent | None]:
+    task = found.task
     inputs = {file for each in task.inputs for file in each.all_files()}
+    read = {file.resolve() for file in inputs}
+    if _may_be_in_parts(spark, found):
+        # Of a key that leads to a part of the records of another one, the query may not be told.
+        with falling_back(__name__, f"{task.dataset} is computed in full"):
+            made = _changes_of_parts(spark, task, micros)
+            if made is not None:
+                return (made[0], read), made[1].extent
     few.tune(spark, inputs.union(task.previous()))
     history_views(spark, task, task.scratch)
     plan, result = result_of(spark, steps_of(task.transform))
     result = committed_form(result, micros)
     if task.previous():
-        frame = changelog.difference(spark, task, result, schema)
+        frame = changelog.difference(result, changelog.committed(spark, task, schema))
         tuned(frame, task)
         parts = changelog.write_changes(frame, task, key_of(plan))
     else:
         parts, _ = _in_order_of_time(result, task)
-    return parts, {file.resolve() for file in inputs}
+    return (parts, read), None
+
+
+def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
+    """Whether the records so far are what the query gave, in full, for the earlier records.
+
+    Where it appended what was final as long as no input held retractions, that may be less.
+    """
+    task = found.task
+    if not task.continued or not task.previous() or not computes_here(spark):
+        return False
+    if not is_worth_it(task.inputs):
+        return False
+    if any(is_collated(each) for each in known_plan(found.report).output):
+        return False
+    return found.shape is None or any(
+        has_operations([file.path for file in each.earlier()], each.vocab) for each in task.inputs
+    )
+
+
+def _changes_of_parts(
+    spark: SparkSession, task: TransformTask, micros: Micros
+) -> tuple[tuple[Path, ...], Affected] | None:
+    """What new records change, from the records of their keys alone; `None`: computed in full."""
+    try:
+        parts = _parts(spark, task)
+    except Undivided as why:
+        _LOG.info("%s is computed in full: %s", task.dataset, why)
+        return None
+    folder = task.scratch / "affected"
+    folder.mkdir()
+    found = affected(task.inputs, parts, folder)
+    if found is None:
+        _LOG.info("%s is computed in full: many of its keys have new records", task.dataset)
+        return None
+    few.tune(spark, {file for each in found.after for file in each.all_files()})
+    results = []
+    for inputs in (found.before, found.after):
+        step = replace(task, inputs=inputs, scratch=folder)
+        history_views(spark, step, folder)
+        plan, result = result_of(spark, steps_of(task.transform))
+        results.append(committed_form(result, micros))
+    before, after = results
+    frame = changelog.difference(after, before)
+    tuned(frame, step)
+    return changelog.write_changes(frame, step, key_of(plan)), found
+
+
+def _parts(spark: SparkSession, task: TransformTask) -> Parts:
+    """How the query falls into parts, told over empty files; raises `Undivided`."""
+    aliases = {}
+    layouts = []
+    for number, each in enumerate(task.inputs):
+        file = task.scratch / f"layout-{number}.parquet"
+        pq.ParquetWriter(file, each.schema).close()
+        aliases[file.name] = each.alias
+        slices = (SliceFile(file),)
+        layouts.append(replace(each, slices=slices, first=0, last=-1, earlier=lambda: ()))
+    history_views(spark, replace(task, inputs=tuple(layouts)))
+    _, result = result_of(spark, steps_of(task.transform))
+    views = Views(
+        aliases,
+        frozenset(each.alias for each in task.inputs if each.first is None),
+        {each.alias: _system_names(each.vocab) for each in task.inputs},
+    )
+    return parts_of(Catalyst(spark), optimised_plan_of(result), views)
+
+
+def _system_names(vocab: Vocabulary) -> frozenset[str]:
+    return frozenset({vocab.offset, vocab.operation_type, vocab.system_time})
 
 
 def history_views(spark: SparkSession, task: TransformTask, scratch: Path | None = None) -> None:

@@ -43,18 +43,22 @@ def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = 
     Catalyst(spark).show(frame if scratch is None else in_one_part(frame), each.alias)
 
 
-def difference(
-    spark: SparkSession, task: TransformTask, result: DataFrame, schema: pa.Schema
-) -> DataFrame:
-    """Distinct records, and by how many there are `MORE` of them in `result` than before.
-
-    `result` is in committed form, and `schema` its schema.
-    """
-    names = [quote(name) for name in result.columns]
+def committed(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> DataFrame:
+    """The records of a result so far, with their weights as `MORE`; `schema` is that of it."""
     operation = pa.field(task.vocab.operation_type, pa.int32())
     before = read_slices(spark, task.previous(), schema.append(operation), task.vocab, task.scratch)
-    counted = result.selectExpr(*names, f"1 AS {MORE}").unionAll(
-        before.selectExpr(*names, f"-{weight(task.vocab)} AS {MORE}")
+    return before.selectExpr(*map(quote, schema.names), f"{weight(task.vocab)} AS {MORE}")
+
+
+def difference(after: DataFrame, before: DataFrame) -> DataFrame:
+    """Distinct records, and by how many there are `MORE` of them in `after` than in `before`.
+
+    Records of `after` are in committed form. Those of `before` may have weights as `MORE`.
+    """
+    names = [quote(name) for name in after.columns]
+    weights = MORE if MORE in before.columns else "1"
+    counted = after.selectExpr(*names, f"1 AS {MORE}").unionAll(
+        before.selectExpr(*names, f"-{weights} AS {MORE}")
     )
     return counted.groupBy(*names).agg(*_as_columns([f"SUM({MORE}) AS {MORE}"])).where(f"{MORE}<>0")
 

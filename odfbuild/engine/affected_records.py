@@ -1,0 +1,339 @@
+"""The records of inputs that a step may change the result of, in files of their own.
+
+Where a query falls into parts by keys (`Parts`), only the parts of keys that new records have can
+change. Their records are found by reading the columns of the keys, and copied as they stood before
+the step and as they stand after it. Records of other keys do no harm: what they give is the same
+before and after. Source: Gupta, Mumick, "Maintenance of Materialized Views".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import field, replace
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import Extent, InputSlices, SliceFile
+from odfbuild.records.key_hash import Hashes, comparable_type, hash_rows
+from odfbuild.store.merged_copies import NO_COPIES
+from odfbuild.values import Value
+
+_LAST = (1 << 62) - 1
+"""An offset behind all records."""
+_LARGEST_SHARE = 0.25
+"""Of the history: where more of it is affected, two queries over these records cost more than one
+over all of them."""
+FEWEST = 200_000
+"""Records of a history for which it pays to look for the affected ones."""
+
+
+class KeyColumn(Value):
+    """A column that holds part of a key.
+
+    With a `length`, the key is what a time was cut to: times of one key are at most as many
+    microseconds apart.
+    """
+
+    name: str
+    length: int = 0
+
+
+class Reading(Value):
+    """One of the places where a query reads an input, and the columns that hold the key there."""
+
+    alias: str
+    columns: tuple[KeyColumn, ...]
+
+
+class Parts(Value):
+    """How a query falls into parts: the readings of each space of keys.
+
+    Records of readings of one space meet only where they have the same key, and those of different
+    spaces never. Inputs in `whole` have no new records, and all of theirs belong to each part.
+    """
+
+    spaces: tuple[tuple[Reading, ...], ...]
+    whole: frozenset[str] = frozenset()
+
+
+class Affected(Value):
+    """Inputs with the affected records alone, `before` the step and `after` it."""
+
+    before: tuple[InputSlices, ...]
+    after: tuple[InputSlices, ...]
+    extent: Extent
+
+
+def is_worth_it(inputs: Sequence[InputSlices]) -> bool:
+    """Whether it may pay to look for the affected records: there are many, and few of them new."""
+    total = sum(map(_records, inputs))
+    return total >= FEWEST and sum(map(_count_new, inputs)) <= total * _LARGEST_SHARE
+
+
+def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affected | None:
+    """The affected records, in files in `folder`; `None` where these are too many."""
+    total = sum(map(_records, inputs))
+    left = int(total * _LARGEST_SHARE)
+    conditions = _conditions(inputs, parts)
+    if conditions is None:
+        return None
+    before, after, found = [], [], 0
+    for number, each in enumerate(inputs):
+        if each.alias in parts.whole:
+            before.append(each)
+            after.append(each)
+            continue
+        copies = _Copies(each, folder / str(number), left - found)
+        if conditions[each.alias] and not copies.make(conditions[each.alias]):
+            return None
+        found += copies.records
+        last = _LAST if each.last is None else each.last
+        before.append(_of(each, copies.old, last if each.first is None else each.first - 1))
+        after.append(_of(each, [*copies.old, *copies.new], last))
+    return Affected(tuple(before), tuple(after), Extent(found, total))
+
+
+class _Condition(Value):
+    """What affected records of a reading have: one of the values, and times near some of those.
+
+    `values` are the columns of the key that are no times, with the types that they are compared in,
+    and `hashes` those of the affected ones. `times` are columns with how near, in microseconds, and
+    the times of the new records; both are sorted.
+    """
+
+    values: tuple[tuple[str, pa.DataType], ...]
+    times: tuple[tuple[str, int, _Times], ...] = ()
+    hashes: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the key."""
+        return (*(name for name, _ in self.values), *(name for name, _, _ in self.times))
+
+    def hashes_of(self, table: pa.Table) -> Hashes:
+        """Those of the values in `table`."""
+        if not self.values:
+            return np.zeros(table.num_rows, np.uint64)
+        found = [_column(table, name, kind) for name, kind in self.values]
+        return hash_rows(pa.table(found, names=[str(n) for n in range(len(found))]))
+
+    def meets(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which records of `table` meet it."""
+        found = _is_one_of(self.hashes_of(table), self.hashes)
+        for name, length, times in self.times:
+            found &= times.are_near(_times_in(table, name), length)
+        return found
+
+
+class _Times(Value):
+    """Times in microseconds, sorted, and whether some are missing."""
+
+    sorted: npt.NDArray[np.int64]
+    missing: bool
+
+    def are_near(self, times: pa.Array, length: int) -> npt.NDArray[np.bool_]:
+        """Which of `times` are at most `length` away from one of these; nulls are near nulls."""
+        values = pc.fill_null(times, 0).to_numpy(zero_copy_only=False)
+        after = np.searchsorted(self.sorted, values - length)
+        within = after < np.searchsorted(self.sorted, values + length, "right")
+        is_null = times.is_null().to_numpy(zero_copy_only=False)
+        found: npt.NDArray[np.bool_] = np.where(is_null, self.missing, within)
+        return found
+
+
+def _conditions(
+    inputs: Sequence[InputSlices], parts: Parts
+) -> Mapping[str, Sequence[_Condition]] | None:
+    """What affected records of each input have, by its alias; `None`: keys cannot be compared."""
+    by_alias = {each.alias: each for each in inputs}
+    found: dict[str, list[_Condition]] = {alias: [] for alias in by_alias}
+    for space in parts.spaces:
+        conditions = _of_space(by_alias, space)
+        if conditions is None:
+            return None
+        for reading, condition in zip(space, conditions, strict=True):
+            found[reading.alias].append(condition)
+    return found
+
+
+def _of_space(
+    inputs: Mapping[str, InputSlices], space: Sequence[Reading]
+) -> Sequence[_Condition] | None:
+    """The condition for each reading of a space; `None` where no column can be compared."""
+    values: list[list[tuple[str, pa.DataType]]] = [[] for _ in space]
+    cut: list[tuple[int, tuple[str, ...]]] = []
+    for columns in zip(*(reading.columns for reading in space), strict=True):
+        types = [
+            inputs[reading.alias].schema.field(column.name).type
+            for reading, column in zip(space, columns, strict=True)
+        ]
+        kinds = {_key_type(kind) for kind in types}
+        length = max(column.length for column in columns)
+        if length and all(map(_is_time, types)):
+            # In two columns, times of one key are as far apart as both lengths together.
+            names = tuple(column.name for column in columns)
+            cut.append((length * min(2, len(space)), names))
+        elif not length and len(kinds) == 1 and None not in kinds:
+            [kind] = kinds
+            for found, column in zip(values, columns, strict=True):
+                found.append((column.name, kind))
+    if not cut and not all(values):
+        return None
+    plain = [_Condition(tuple(found)) for found in values]
+    hashes: list[Hashes] = [np.empty(0, np.uint64)]
+    times: list[list[pa.Array]] = [[] for _ in cut]
+    for number, (reading, condition) in enumerate(zip(space, plain, strict=True)):
+        wanted = [*condition.columns, *(names[number] for _, names in cut)]
+        for table in _new_records(inputs[reading.alias], wanted):
+            hashes.append(condition.hashes_of(table))
+            for new, (_, names) in zip(times, cut, strict=True):
+                new.append(_times_in(table, names[number]))
+    near = [(length, names, _sorted(new)) for (length, names), new in zip(cut, times, strict=True)]
+    return [
+        replace(
+            condition,
+            times=tuple((names[number], length, new) for length, names, new in near),
+            hashes=np.unique(np.concatenate(hashes)),
+        )
+        for number, condition in enumerate(plain)
+    ]
+
+
+def _key_type(kind: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return pa.int64()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC") if kind.unit != "ns" else None
+    return comparable_type(kind)
+
+
+_NANOS = pa.timestamp("ns", "UTC")
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind)) and kind != _NANOS
+
+
+def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column that a file does not have is null in all its records."""
+    if name not in table.column_names:
+        return pa.chunked_array([pa.nulls(table.num_rows, kind)])
+    return table[name].cast(kind)
+
+
+def _times_in(table: pa.Table, name: str) -> pa.Array:
+    """Microseconds since 1970."""
+    return _column(table, name, pa.timestamp("us", "UTC")).cast(pa.int64()).combine_chunks()
+
+
+def _sorted(times: Sequence[pa.Array]) -> _Times:
+    values = [each.drop_null().to_numpy() for each in times]
+    joined = np.concatenate(values) if values else np.empty(0, np.int64)
+    return _Times(np.unique(joined), any(each.null_count for each in times))
+
+
+def _is_one_of(hashes: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:
+    if not len(wanted):
+        return np.zeros(len(hashes), bool)
+    places = np.minimum(np.searchsorted(wanted, hashes), len(wanted) - 1)
+    found: npt.NDArray[np.bool_] = wanted[places] == hashes
+    return found
+
+
+def _offsets(table: pa.Table, each: InputSlices) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = table[each.vocab.offset].cast(pa.int64()).to_numpy()
+    return found
+
+
+def _new_records(each: InputSlices, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """These columns of the new records, as far as files have them."""
+    for file in each.files:
+        with pq.ParquetFile(file, memory_map=True) as source:
+            names = source.schema_arrow.names
+            wanted = [name for name in (*columns, each.vocab.offset) if name in names]
+            for group in range(source.num_row_groups):
+                table = source.read_row_group(group, columns=wanted)
+                yield table.filter(pa.array(_offsets(table, each) >= (each.first or 0)))
+
+
+class _Copies:
+    """Files of the affected records of an input: `old` ones, and `new` ones; `most` in all."""
+
+    def __init__(self, each: InputSlices, folder: Path, most: int) -> None:
+        self._each = each
+        self._folder = folder
+        self._most = most
+        self._writers: dict[tuple[bool, str], pq.ParquetWriter] = {}
+        self.old: list[Path] = []
+        self.new: list[Path] = []
+        self.records = 0
+
+    def make(self, conditions: Sequence[_Condition]) -> bool:
+        """Copy what meets any of the conditions; `False` where it is more than `most`."""
+        self._folder.mkdir()
+        keys = dict.fromkeys(name for condition in conditions for name in condition.columns)
+        files = dict.fromkeys(self._each.all_files())
+        with ExitStack() as opened:
+            return all(self._copy(file, [*keys], conditions, opened) for file in files)
+
+    def _copy(
+        self, file: Path, keys: Sequence[str], conditions: Sequence[_Condition], opened: ExitStack
+    ) -> bool:
+        each = self._each
+        last = _LAST if each.last is None else each.last
+        with pq.ParquetFile(file, memory_map=True) as source:
+            names = [n for n in (*keys, each.vocab.offset) if n in source.schema_arrow.names]
+            for group in range(source.num_row_groups):
+                table = source.read_row_group(group, columns=names)
+                masks = (condition.meets(table) for condition in conditions)
+                mask = reduce(np.logical_or, masks) & (_offsets(table, each) <= last)
+                self.records += int(np.count_nonzero(mask))
+                if self.records > self._most:
+                    return False
+                if mask.any():
+                    self._write(source.read_row_group(group).filter(pa.array(mask)), opened)
+        return True
+
+    def _write(self, rows: pa.Table, opened: ExitStack) -> None:
+        """Few files: Spark plans each one apart."""
+        rows = rows.replace_schema_metadata(None)
+        first = _LAST if self._each.first is None else self._each.first
+        is_new = _offsets(rows, self._each) >= first
+        for new, files in ((False, self.old), (True, self.new)):
+            half = rows.filter(pa.array(is_new == new))
+            layout = (new, str(rows.schema))
+            if half.num_rows and layout not in self._writers:
+                files.append(self._folder / f"{'new' if new else 'old'}-{len(files)}.parquet")
+                # Java cannot read all that Arrow writes with LZ4.
+                writer = pq.ParquetWriter(files[-1], rows.schema, compression="snappy")
+                self._writers[layout] = opened.enter_context(writer)
+            if half.num_rows:
+                self._writers[layout].write_table(half)
+
+
+def _records(each: InputSlices) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in each.all_files())
+
+
+def _count_new(each: InputSlices) -> int:
+    return 0 if each.first is None or each.last is None else each.last - each.first + 1
+
+
+def _of(each: InputSlices, files: Sequence[Path], last: int) -> InputSlices:
+    """The input as it is when `files` hold all of its records, up to the offset `last`."""
+    slices = tuple(SliceFile(file) for file in files)
+    return replace(
+        each,
+        slices=slices,
+        first=0 if slices else None,
+        last=last if slices else None,
+        earlier=lambda: (),
+        copies=NO_COPIES,
+    )

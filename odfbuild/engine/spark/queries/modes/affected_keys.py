@@ -1,0 +1,366 @@
+"""By which columns of its inputs a query falls into parts that do not depend on each other.
+
+Where records of different keys never meet (in a group, in a pair of a join, in the partition of a
+window function), the result is that over the records of each key, put together. So new records
+change the parts of their own keys, and the rest of the history need not be read. Works on Spark's
+optimised plan, in which subqueries, DISTINCT, EXCEPT and INTERSECT are joins and aggregations. A
+node without a rule makes it "no": nothing is guessed. Source: Gupta, Mumick, "Maintenance of
+Materialized Views".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from odfbuild.engine.affected_records import KeyColumn, Parts, Reading
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node, ids_of
+from odfbuild.values import Value
+
+_ROW_WISE = frozenset({"Project", "Filter", "Sort", "Generate", "Expand"})
+_KEEPS_LEFT = frozenset(
+    {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle", "ExistenceJoin"}
+)
+"""Joins whose rows have the key of the left side, also where nothing on the right matches."""
+_KEEPS_RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
+_EQUALS = frozenset({"EqualTo", "EqualNullSafe"})
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_PLAIN = frozenset(
+    {*_INTEGERS, "string", "date", "timestamp", "boolean", "binary", "float", "double"}
+)
+"""Types of keys besides decimals, which equal each other where their hashes do."""
+_CONSTANT = frozenset({"LocalRelation", "OneRowRelation", "Range"})
+
+_DAY = 24 * 3_600_000_000
+_UNITS = {
+    "YEAR YYYY YY": 366 * _DAY,
+    "QUARTER": 92 * _DAY,
+    "MONTH MM MON": 31 * _DAY,
+    "WEEK": 7 * _DAY,
+    "DAY DD": _DAY,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+    "MILLISECOND": 1_000,
+    "MICROSECOND": 1,
+}
+_LONGEST = {name: micros for names, micros in _UNITS.items() for name in names.split()}
+"""Microseconds of the longest one of each unit that times are cut to."""
+
+Key = Mapping[int, KeyColumn]
+"""The column that holds a key, by the reading of an input: the identity of its node."""
+
+
+class Undivided(Exception):
+    """A query does not fall into parts; the message says why, for people."""
+
+
+class Views(Value):
+    """Aliases of inputs by the file that stands for each, `unchanged` ones, and system columns."""
+
+    aliases: Mapping[str, str]
+    unchanged: frozenset[str]
+    system: Mapping[str, frozenset[str]]
+
+
+def parts_of(catalyst: Catalyst, plan: Node, views: Views) -> Parts:
+    """The parts of an optimised plan; `Undivided` where it has none."""
+    finder = _Finder(catalyst, views)
+    spaces = []
+    for keys in finder.spaces(plan):
+        # What only some of the keys lead to is read in full.
+        readings = [each for each in keys[0] if all(each in key for key in keys)]
+        spaces.append(
+            tuple(
+                Reading(finder.readings[each], tuple(key[each] for key in keys))
+                for each in readings
+            )
+        )
+    return Parts(tuple(spaces), frozenset(finder.whole))
+
+
+class _Finder:
+    """Walks down a plan. `whole` are the unchanged inputs that each part reads in full."""
+
+    def __init__(self, catalyst: Catalyst, views: Views) -> None:
+        self._catalyst = catalyst
+        self._views = views
+        self.readings: dict[int, str] = {}
+        self.whole: set[str] = set()
+        self._seen: list[Node] = []  # keeps identities of nodes from being used again
+
+    def spaces(self, plan: Node) -> list[list[Key]]:
+        """For each space of keys, those by which it falls into parts: any of them, or all at once.
+
+        Each key has a column for all readings of its space.
+        """
+        self._refuse_subqueries(plan)
+        alias = self._input(plan)
+        if alias is not None:
+            names = self._values(plan, alias)
+            return [[{self._read(plan, alias): KeyColumn(name)} for name in names]]
+        if self._is_static(plan):
+            self._take_whole(plan)
+            return []
+        kind = plan.kind
+        if kind in _ROW_WISE:
+            return self.spaces(plan.child)
+        match kind:
+            case "Union":
+                return [each for child in plan.children for each in self.spaces(child)]
+            case "Join":
+                return self._spaces_of_join(plan)
+            case "Aggregate":
+                keys = [self._key(plan.child, each) for each in plan.grouping]
+                words = "GROUP BY" if keys else "an aggregation over all records"
+            case "Window" | "WindowGroupLimit":
+                keys = [self._key(plan.child, each) for each in plan.partitions]
+                words = "PARTITION BY" if keys else "a window function over all records"
+            case _:
+                raise Undivided(kind)
+        return [_found(keys, words)]
+
+    def _spaces_of_join(self, plan: Node) -> list[list[Key]]:
+        keys = [
+            _together(self._key(plan.left, left), self._key(plan.right, right))
+            for left, right in self._pairs(plan)
+        ]
+        if not any(keys):
+            for side, other, kinds in self._sides(plan):
+                if plan.join_type in kinds and self._is_static(other):
+                    self._take_whole(other)
+                    return self.spaces(side)
+        return [_found(keys, "a join")]
+
+    def _key(self, plan: Node, key: Node) -> Key | None:
+        """The columns by which `plan` falls into parts whose rows all have one value of `key`.
+
+        What falls into parts by a time does so by what the time is cut to.
+        """
+        key, length = self._uncut(key)
+        found = self._by_rule(plan, key)
+        if found and length:
+            found = {each: KeyColumn(c.name, c.length + length) for each, c in found.items()}
+        if found is None and self._is_static(plan):
+            self._take_whole(plan)
+            return {}
+        return found
+
+    def _by_rule(self, plan: Node, key: Node) -> Key | None:
+        self._refuse_subqueries(plan)
+        if plan.kind == "Join":
+            return self._key_of_join(plan, key)
+        if key.kind != "AttributeReference":
+            return None
+        alias = self._input(plan)
+        if alias is not None:
+            is_plain = key.full_type in _PLAIN or key.full_type.startswith("decimal")
+            names = {each.id: each.name for each in plan.output}
+            name = names.get(key.id) if is_plain else None
+            if name is None or name not in self._values(plan, alias):
+                return None
+            return {self._read(plan, alias): KeyColumn(name)}
+        match plan.kind:
+            case "Project":
+                made = _made(plan.columns, key)
+                return None if made is None else self._key(plan.child, made)
+            case "Filter" | "Sort" | "Generate":
+                below = key.id in ids_of(plan.child.output)
+                return self._key(plan.child, key) if below else None
+            case "Expand":
+                at = _place(plan, key)
+                values = [row[at] for row in plan.projections]
+                same = all(each.means(values[0]) for each in values)
+                return self._key(plan.child, values[0]) if same else None
+            case "Union":
+                at = _place(plan, key)
+                return _together(*(self._key(each, each.output[at]) for each in plan.children))
+            case "Aggregate":
+                made = _made(plan.columns, key)
+                keys = [] if made is None else [e for e in plan.grouping if e.means(made)]
+                return self._key(plan.child, keys[0]) if keys else None
+            case "Window" | "WindowGroupLimit":
+                keys = [each for each in plan.partitions if _bare(each).means(key)]
+                return self._key(plan.child, keys[0]) if keys else None
+        return None
+
+    def _key_of_join(self, plan: Node, key: Node) -> Key | None:
+        kind = plan.join_type
+        same = _equal_to(plan, key)
+        for left, right in self._pairs(plan):
+            is_key = (
+                (kind in _KEEPS_LEFT and any(left.means(each) for each in same))
+                or (kind in _KEEPS_RIGHT and any(right.means(each) for each in same))
+                or (kind == "FullOuter" and _is_either(key, left, right))
+            )
+            if is_key:
+                found = _together(self._key(plan.left, left), self._key(plan.right, right))
+                if found is not None:
+                    return found
+        for side, other, kinds in self._sides(plan):
+            if kind in kinds and self._is_static(other) and _is_of(key, side):
+                self._take_whole(other)
+                return self._key(side, key)
+        return None
+
+    # --- What stands in a plan ---
+
+    def _uncut(self, key: Node) -> tuple[Node, int]:
+        """The time that a key is cut from, and how far apart times of one key are at most, in µs.
+
+        Any other key as it is, and 0.
+        """
+        length = 0
+        key = _bare(key)
+        while True:
+            match key.kind:
+                case "TruncTimestamp":
+                    unit, below = key.children[:2]
+                case "TruncDate":
+                    below, unit = key.children[:2]
+                case "Cast" if (key.full_type, key.child.full_type) == ("date", "timestamp"):
+                    length, key = length + _DAY, key.child
+                    continue
+                case "Cast" if (key.full_type, key.child.full_type) == ("timestamp", "date"):
+                    key = key.child
+                    continue
+                case _:
+                    return key, length
+            cut = _LONGEST.get((self._catalyst.constant(unit) or "").upper())
+            if cut is None:
+                return key, length
+            length, key = length + cut, below
+
+    def _pairs(self, join: Node) -> Iterator[tuple[Node, Node]]:
+        """What is equal of both sides in each pair that a join makes."""
+        for each in _conditions(join.condition):
+            if each.kind in _EQUALS:
+                one, other = _bare(each.left), _bare(each.right)
+                columns = self._uncut(one)[0], self._uncut(other)[0]
+                for side in (columns, columns[::-1]):
+                    if _is_of(side[0], join.left) and _is_of(side[1], join.right):
+                        yield (one, other) if side is columns else (other, one)
+
+    @staticmethod
+    def _sides(join: Node) -> tuple[tuple[Node, Node, frozenset[str]], ...]:
+        """Each side, the other one, and joins that the side falls into parts for if that stays."""
+        return (join.left, join.right, _KEEPS_LEFT), (join.right, join.left, _KEEPS_RIGHT)
+
+    def _refuse_subqueries(self, plan: Node) -> None:
+        """What a subquery in an expression gives may depend on all records."""
+        for inner in self._catalyst.inner_plans(plan):
+            if not self._is_static(inner):
+                raise Undivided("a subquery that is no join")
+            self._take_whole(inner)
+
+    def _input(self, plan: Node) -> str | None:
+        """The input that a plan reads, if it is a reading."""
+        files = None if plan.children else plan.files
+        return self._views.aliases.get(Path(files.files[0]).name) if files and files.files else None
+
+    def _values(self, plan: Node, alias: str) -> list[str]:
+        system = self._views.system[alias]
+        return [each.name for each in plan.output if each.name not in system]
+
+    def _read(self, plan: Node, alias: str) -> int:
+        self._seen.append(plan)
+        self.readings[id(plan)] = alias
+        return id(plan)
+
+    def _is_static(self, plan: Node) -> bool:
+        """Whether a plan gives the same rows before and after the step."""
+        for leaf in _leaves(plan):
+            alias = self._input(leaf)
+            if alias not in self._views.unchanged and leaf.kind not in _CONSTANT:
+                return False
+        return True
+
+    def _take_whole(self, plan: Node) -> None:
+        found = (self._input(leaf) for leaf in _leaves(plan))
+        self.whole.update(alias for alias in found if alias is not None)
+
+
+def _found(keys: Sequence[Key | None], words: str) -> list[Key]:
+    found = [key for key in keys if key]
+    if not found:
+        raise Undivided(words)
+    return found
+
+
+def _together(*keys: Key | None) -> Key | None:
+    return None if None in keys else dict(chain.from_iterable(k.items() for k in keys if k))
+
+
+def _bare(key: Node) -> Node:
+    """A key without casts between integers, which change no value."""
+    while key.kind == "Cast":
+        kinds = key.full_type, key.child.full_type
+        if not all(kind in _INTEGERS for kind in kinds):
+            break
+        if _INTEGERS.index(kinds[0]) < _INTEGERS.index(kinds[1]):
+            break
+        key = key.child
+    return key
+
+
+def _made(columns: Sequence[Node], key: Node) -> Node | None:
+    """What a column is made of."""
+    found = next((each for each in columns if each.id == key.id), None)
+    return found.child if found is not None and found.kind == "Alias" else found
+
+
+def _place(plan: Node, key: Node) -> int:
+    return [each.id for each in plan.output].index(key.id)
+
+
+def _is_of(key: Node, plan: Node) -> bool:
+    return key.kind == "AttributeReference" and key.id in ids_of(plan.output)
+
+
+def _is_either(key: Node, left: Node, right: Node) -> bool:
+    """Whether a key is that of the side of a full join that has one."""
+    if key.kind != "Coalesce" or len(key.children) != 2:
+        return False
+    one, other = map(_bare, key.children)
+    return (one.means(left) and other.means(right)) or (one.means(right) and other.means(left))
+
+
+def _conditions(condition: Node | None) -> Iterator[Node]:
+    if condition is not None and condition.kind == "And":
+        yield from _conditions(condition.left)
+        yield from _conditions(condition.right)
+    elif condition is not None:
+        yield condition
+
+
+def _equal_to(plan: Node, key: Node) -> list[Node]:
+    """A key, and columns that equal it in every row of what inner joins give."""
+    found = [key]
+    for join in _inner_joins(plan):
+        for each in _conditions(join.condition):
+            if each.kind in _EQUALS:
+                one, other = _bare(each.left), _bare(each.right)
+                if any(one.means(seen) for seen in found):
+                    found.append(other)
+                elif any(other.means(seen) for seen in found):
+                    found.append(one)
+    return found
+
+
+def _inner_joins(plan: Node) -> Iterator[Node]:
+    """Inner joins that stand next to each other, those at the top last."""
+    if plan.kind in ("Project", "Filter"):
+        yield from _inner_joins(plan.child)
+    elif plan.kind == "Join" and plan.join_type in ("Inner", "Cross"):
+        yield from _inner_joins(plan.left)
+        yield from _inner_joins(plan.right)
+        yield plan
+
+
+def _leaves(plan: Node) -> Iterator[Node]:
+    if not plan.children:
+        yield plan
+    for child in plan.children:
+        yield from _leaves(child)
