@@ -16,15 +16,19 @@ from odfbuild.errors import OdfbuildError
 STRICT = "ODFBUILD_STRICT_FALLBACKS"
 
 
-def fell_back(module: str, consequence: str, error: BaseException) -> None:
+def fell_back(
+    module: str, consequence: str, error: BaseException, *, foreseen: bool = False
+) -> None:
     """Log that a fast way of `module` failed by `error`, and what happens instead.
 
-    Errors of the user's data and of the disk are foreseen: the slower way tells them, with a place.
+    Errors of the user's data and of the disk are `foreseen`: the slower way tells them, with a
+    place.
     """
     import logging
 
     logging.getLogger(module).info("%s: %s: %s", consequence, type(error).__name__, error)
-    if os.environ.get(STRICT) and not isinstance(error, (OdfbuildError, OSError)):
+    foreseen = foreseen or isinstance(error, (OdfbuildError, OSError))
+    if os.environ.get(STRICT) and not foreseen:
         raise error
 
 

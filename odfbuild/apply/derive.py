@@ -191,7 +191,7 @@ def _limit_of(workspace: Workspace, store: DatasetStore, now: Projection) -> Lim
 class Derived(Value):
     """What a step gave, and the data files of inputs that it `read`.
 
-    `note` says so where it was computed otherwise than plans told.
+    `note` says how it was computed, where plans could not tell.
     `late` counts the records that came behind a window, by input.
     """
 
@@ -230,7 +230,11 @@ def stage_transform(
             _check_columns(transaction, result, vocab)
         staged = stage_slice(transaction, result, vocab, scratch)
         data = staged.data if staged else None
-        notes = (_other_than_planned(task.transform, result.choice), result.note)
+        notes = (
+            _other_than_planned(task.transform, result.choice),
+            result.note,
+            result.extent.note if result.extent else "",
+        )
         note = "; ".join(filter(None, notes))
         late = _late(result.choice, task, inputs)
         derived = Derived(staged.records if staged else 0, note, late, result.read)

@@ -27,7 +27,7 @@ from odfbuild.values import Value
 
 _LAST = (1 << 62) - 1
 """An offset behind all records."""
-_LARGEST_SHARE = 0.25
+LARGEST_SHARE = 0.25
 """Of the history: where more of it is affected, two queries over these records cost more than one
 over all of them."""
 FEWEST = 200_000
@@ -71,16 +71,22 @@ class Affected(Value):
     extent: Extent
 
 
+def records_of(inputs: Sequence[InputSlices]) -> int:
+    """How many records all inputs have."""
+    files = (file for each in inputs for file in each.all_files())
+    return sum(pq.read_metadata(file).num_rows for file in files)
+
+
 def is_worth_it(inputs: Sequence[InputSlices]) -> bool:
     """Whether it may pay to look for the affected records: there are many, and few of them new."""
-    total = sum(map(_records, inputs))
-    return total >= FEWEST and sum(map(_count_new, inputs)) <= total * _LARGEST_SHARE
+    total = records_of(inputs)
+    return total >= FEWEST and sum(map(_count_new, inputs)) <= total * LARGEST_SHARE
 
 
 def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affected | None:
     """The affected records, in files in `folder`; `None` where these are too many."""
-    total = sum(map(_records, inputs))
-    left = int(total * _LARGEST_SHARE)
+    total = records_of(inputs)
+    left = int(total * LARGEST_SHARE)
     conditions = _conditions(inputs, parts)
     if conditions is None:
         return None
@@ -316,10 +322,6 @@ class _Copies:
                 self._writers[layout] = opened.enter_context(writer)
             if half.num_rows:
                 self._writers[layout].write_table(half)
-
-
-def _records(each: InputSlices) -> int:
-    return sum(pq.read_metadata(file).num_rows for file in each.all_files())
 
 
 def _count_new(each: InputSlices) -> int:

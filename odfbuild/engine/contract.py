@@ -283,18 +283,29 @@ class Told(Value):
 
 
 class Extent(Value):
-    """How many `records` of inputs a step was computed over, of `total`."""
+    """How many `records` of inputs a step was computed over, of `total`, and why over all of them.
+
+    `why` is empty where it was computed over the records of keys that new records have.
+    """
 
     records: int
     total: int
+    why: str = ""
+
+    @property
+    def note(self) -> str:
+        """The same for people."""
+        if self.why:
+            return f"computed over all {self.total:,} records of its inputs: {self.why}"
+        return f"computed over {self.records:,} of {self.total:,} records of its inputs"
 
 
 class TransformResult(EngineResult, kw_only=True):
     """The records of one step, the mode that made them, and why it is that one.
 
-    `read` are the data files of inputs that it read, and `extent` what part of their records was
-    computed over, if it was not all. `told` is what an engine that is a program said; of the
-    built-in one the coordinator knows it all.
+    `read` are the data files of inputs that it read, and `extent` how much of long histories a
+    result was computed over that needs more than the new records. `told` is what an engine that is
+    a program said; of the built-in one the coordinator knows it all.
     """
 
     choice: Choice

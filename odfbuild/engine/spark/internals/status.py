@@ -61,6 +61,9 @@ class Fault:
     reason: str | None = None
 
 
+CANCELLED = "SPARK_JOB_CANCELLED"
+"""Spark's name for the end of a job that somebody stopped."""
+
 _OF_VALUES = re.compile(
     r"java\.(lang\.(Arithmetic|IllegalArgument|NumberFormat|NegativeArraySize|UnsupportedOperation"
     r"|\w*IndexOutOfBounds)|time\.|util\.regex\.|util\.\w*Format|nio\.charset\.|net\.|security\."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import Affected, Parts, affected, is_worth_it
+from odfbuild.engine.affected_records import Parts, affected, is_worth_it, records_of
 from odfbuild.engine.contract import (
     Extent,
     InputSlices,
@@ -23,6 +22,7 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.internals.status import CANCELLED, fault_of
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
 from odfbuild.engine.spark.queries.foreign import as_written, differences, in_spark
@@ -43,7 +43,7 @@ from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
 from odfbuild.engine.spark.session.limits import files_read
 from odfbuild.errors import Errors, QueryError
-from odfbuild.fallbacks import falling_back
+from odfbuild.fallbacks import fell_back
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import SUBQUERY, Choice, Mode
 from odfbuild.sql.translate.runnable import is_spark, runnable
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
 
 
-_LOG = logging.getLogger(__name__)
 _RIGHT: dict[str, Report] = {}
 """What was found of queries that are right, without their plans, by text and by fingerprint: a
 query is checked before anything runs, and runs then, often several times."""
@@ -218,12 +217,19 @@ def _changelog(
     task = found.task
     inputs = {file for each in task.inputs for file in each.all_files()}
     read = {file.resolve() for file in inputs}
+    extent = None
     if _may_be_in_parts(spark, found):
-        # Of a key that leads to a part of the records of another one, the query may not be told.
-        with falling_back(__name__, f"{task.dataset} is computed in full"):
-            made = _changes_of_parts(spark, task, micros)
-            if made is not None:
-                return (made[0], read), made[1].extent
+        try:
+            parts, extent = _changes_of_parts(spark, task, micros)
+            if parts is not None:
+                return (parts, read), extent
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is not None and fault.condition == CANCELLED:
+                raise
+            # Where a record belongs to several keys, others of some of these are missing, and an
+            # expression may fail for what it never meets in full.
+            fell_back(__name__, f"{task.dataset} is computed in full", error, foreseen=bool(fault))
     few.tune(spark, inputs.union(task.previous()))
     history_views(spark, task, task.scratch)
     plan, result = result_of(spark, steps_of(task.transform))
@@ -234,7 +240,7 @@ def _changelog(
         parts = changelog.write_changes(frame, task, key_of(plan))
     else:
         parts, _ = _in_order_of_time(result, task)
-    return (parts, read), None
+    return (parts, read), extent
 
 
 def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
@@ -256,19 +262,21 @@ def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
 
 def _changes_of_parts(
     spark: SparkSession, task: TransformTask, micros: Micros
-) -> tuple[tuple[Path, ...], Affected] | None:
-    """What new records change, from the records of their keys alone; `None`: computed in full."""
+) -> tuple[tuple[Path, ...] | None, Extent]:
+    """What to append, computed over the records of keys that new records have.
+
+    `None` where all records are needed; the extent says why.
+    """
+    total = records_of(task.inputs)
     try:
         parts = _parts(spark, task)
     except Undivided as why:
-        _LOG.info("%s is computed in full: %s", task.dataset, why)
-        return None
+        return None, Extent(total, total, str(why))
     folder = task.scratch / "affected"
     folder.mkdir()
     found = affected(task.inputs, parts, folder)
     if found is None:
-        _LOG.info("%s is computed in full: many of its keys have new records", task.dataset)
-        return None
+        return None, Extent(total, total, "new records have many of its keys")
     few.tune(spark, {file for each in found.after for file in each.all_files()})
     results = []
     for inputs in (found.before, found.after):
@@ -279,7 +287,7 @@ def _changes_of_parts(
     before, after = results
     frame = changelog.difference(after, before)
     tuned(frame, step)
-    return changelog.write_changes(frame, step, key_of(plan)), found
+    return changelog.write_changes(frame, step, key_of(plan)), found.extent
 
 
 def _parts(spark: SparkSession, task: TransformTask) -> Parts:

@@ -49,6 +49,8 @@ _UNITS = {
 _LONGEST = {name: micros for names, micros in _UNITS.items() for name in names.split()}
 """Microseconds of the longest one of each unit that times are cut to."""
 
+_WORDS = {"GlobalLimit": "LIMIT", "LocalLimit": "LIMIT", "Offset": "OFFSET", "Sample": "a sample"}
+
 Key = Mapping[int, KeyColumn]
 """The column that holds a key, by the reading of an input: the identity of its node."""
 
@@ -114,13 +116,15 @@ class _Finder:
                 return self._spaces_of_join(plan)
             case "Aggregate":
                 keys = [self._key(plan.child, each) for each in plan.grouping]
-                words = "GROUP BY" if keys else "an aggregation over all records"
+                words = "GROUP BY" if keys else ""
+                whole = "an aggregation is over all records"
             case "Window" | "WindowGroupLimit":
                 keys = [self._key(plan.child, each) for each in plan.partitions]
-                words = "PARTITION BY" if keys else "a window function over all records"
+                words = "PARTITION BY" if keys else ""
+                whole = "a window function is over all records"
             case _:
-                raise Undivided(kind)
-        return [_found(keys, words)]
+                raise Undivided(f"{_WORDS.get(kind, kind)} takes all records into account")
+        return [_found(keys, _no_column(words) if words else whole)]
 
     def _spaces_of_join(self, plan: Node) -> list[list[Key]]:
         keys = [
@@ -132,7 +136,7 @@ class _Finder:
                 if plan.join_type in kinds and self._is_static(other):
                     self._take_whole(other)
                     return self.spaces(side)
-        return [_found(keys, "a join")]
+        return [_found(keys, _no_column("a join"))]
 
     def _key(self, plan: Node, key: Node) -> Key | None:
         """The columns by which `plan` falls into parts whose rows all have one value of `key`.
@@ -252,7 +256,7 @@ class _Finder:
         """What a subquery in an expression gives may depend on all records."""
         for inner in self._catalyst.inner_plans(plan):
             if not self._is_static(inner):
-                raise Undivided("a subquery that is no join")
+                raise Undivided("a subquery takes all records into account")
             self._take_whole(inner)
 
     def _input(self, plan: Node) -> str | None:
@@ -282,11 +286,15 @@ class _Finder:
         self.whole.update(alias for alias in found if alias is not None)
 
 
-def _found(keys: Sequence[Key | None], words: str) -> list[Key]:
+def _found(keys: Sequence[Key | None], why_not: str) -> list[Key]:
     found = [key for key in keys if key]
     if not found:
-        raise Undivided(words)
+        raise Undivided(why_not)
     return found
+
+
+def _no_column(words: str) -> str:
+    return f"no column of {words} is one of each input that has new records"
 
 
 def _together(*keys: Key | None) -> Key | None:
