@@ -294,7 +294,8 @@ IN_FULL = {
     "SELECT event_time, id, RANK() OVER (PARTITION BY id ORDER BY amount) AS one,"
     " RANK() OVER (PARTITION BY city ORDER BY amount) AS other FROM events": "PARTITION BY",
     "SELECT e.event_time, e.id FROM events e LEFT JOIN people p ON e.id > p.id": "of a join",
-    "SELECT event_time, id FROM events WHERE id NOT IN (SELECT id FROM people)": "of a join",
+    "SELECT event_time, id FROM events WHERE id NOT IN"
+    " (SELECT id FROM people WHERE id > 3)": "of a join",
     "SELECT event_time, id FROM events WHERE amount > (SELECT COUNT(*) FROM people)": "a subquery",
     "SELECT event_time, id, city, amount FROM events ORDER BY amount, event_time, id, city"
     " LIMIT 3": "LIMIT",

@@ -249,9 +249,7 @@ def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
     Where it appended what was final as long as no input held retractions, that may be less.
     """
     task = found.task
-    if not task.continued or not task.previous() or not computes_here(spark):
-        return False
-    if not is_worth_it(task.inputs):
+    if not task.continued or not computes_here(spark) or not is_worth_it(task.inputs):
         return False
     if any(is_collated(each) for each in known_plan(found.report).output):
         return False
