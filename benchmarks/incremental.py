@@ -1,12 +1,12 @@
 """What a step costs whose query needs more than the new records, against the history behind it.
 
-python benchmarks/incremental.py [--histories 10000 100000 1000000 10000000] [--seed 1]
+python benchmarks/incremental.py [--histories 10000 100000 1000000] [--seed 1]
                                  [--shapes count top ...] [--peers]
 
-In one warm session. Each history is one of `facts` (ten slices, a tenth as many keys `g`, `product`
-of 1 000 values) and of `dim` (a record for each key); a step has 1 000 new facts, or 100 corrections
-of `dim`, or 100 retractions of facts. CPU seconds are those of Python and the JVM together. "full"
-is the same step computed over all records, and every slice is compared with it byte by byte; with
+In one warm session. Each history is one of `facts` (ten slices, a tenth as many keys `g`, 1 000
+products) and of `dim` (a record for each key); a step has 1 000 new facts, or 100 corrections of
+`dim`, or 100 retractions of facts. CPU seconds are those of Python and the JVM together. "full" is
+the same step computed over all records, and every slice is compared with it byte by byte; with
 `--peers` the query also runs in full in plain PySpark and in DuckDB.
 """
 
@@ -26,9 +26,6 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import logging
-logging.getLogger("odfbuild.engine").setLevel(logging.INFO)
-logging.basicConfig()
 from odfbuild.engine.contract import Extent, InputSlices, SliceFile, TransformTask
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.engine.spark.engine import SparkEngine

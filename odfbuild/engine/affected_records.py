@@ -30,7 +30,7 @@ _LAST = (1 << 62) - 1
 LARGEST_SHARE = 0.25
 """Of the history: where more of it is affected, two queries over these records cost more than one
 over all of them."""
-FEWEST = 200_000
+FEWEST = 100_000
 """Records of a history for which it pays to look for the affected ones."""
 
 
