@@ -18,6 +18,7 @@ from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
     TransformSql,
 )
+from odfbuild.sql.answers import told_once
 from odfbuild.sql.query_text import conditions_of, is_call, parts_of, relation_of
 
 _MAY_BE_EQUAL = re.compile(r"[\d\s.+-]|(true|false|t|f|yes|no|y|n|nan|inf|infinity)$", re.I)
@@ -41,12 +42,17 @@ def changes_two_at_most(transform: TransformSql) -> bool:
 
     That is so for groups, unless one record can make several of them one, as sessions do.
     """
+    steps = transform.queries or ()
+    return len(steps) == 1 and _changes_two_at_most(steps[0].query)
+
+
+@told_once(bool)
+def _changes_two_at_most(query: str) -> bool:
     from sqlglot import exp
 
     from odfbuild.sql.parsed import parsed
 
-    steps = transform.queries or ()
-    tree = parsed(steps[0].query) if len(steps) == 1 else None
+    tree = parsed(query)
     return isinstance(tree, exp.Select) and not any(
         isinstance(each, exp.Window)
         or (isinstance(each, exp.Query) and each is not tree)
@@ -56,9 +62,10 @@ def changes_two_at_most(transform: TransformSql) -> bool:
     )
 
 
-def kept_values(
-    transform: TransformSql, inputs: Collection[str]
-) -> tuple[str, tuple[str, ...]] | None:
+_Kept = tuple[str, tuple[str, ...]] | None
+
+
+def kept_values(transform: TransformSql, inputs: Collection[str]) -> _Kept:
     """A column, and those of its values that a query keeps: `WHERE origin = 'EWR' AND …`.
 
     `None` where none are recognised, or where others may be equal to them.
@@ -66,12 +73,18 @@ def kept_values(
     steps = transform.queries or ()
     if len(steps) != 1 or "'" not in steps[0].query:
         return None
+    return _kept_values((steps[0].query, *sorted(map(str.lower, inputs))))
+
+
+@told_once(_Kept)
+def _kept_values(query_and_inputs: tuple[str, ...]) -> _Kept:
     from sqlglot import exp
 
     from odfbuild.sql.parsed import parsed
 
-    tree = parsed(steps[0].query)
-    if not isinstance(tree, exp.Select) or relation_of(tree) not in map(str.lower, inputs):
+    query, *inputs = query_and_inputs
+    tree = parsed(query)
+    if not isinstance(tree, exp.Select) or relation_of(tree) not in inputs:
         return None
     for column, given in conditions_of(tree):
         texts = [each.name.casefold().strip() for each in given if each.is_string]

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from odfbuild.odf.model import TransformSql
+from odfbuild.sql.answers import told_once
 from odfbuild.sql.function_list import AGGREGATES
 from odfbuild.sql.mode import (
     AGGREGATION,
@@ -111,14 +112,18 @@ def steps_of(transform: TransformSql) -> Steps | None:
     return None if ours is None else tuple((s.query, s.alias) for s in ours.queries or ())
 
 
-@lru_cache(maxsize=1_000)
 def _mode_of(steps: Steps) -> Choice:
     if all(plain_parts(query) is not None for query, _ in steps):
         return RECORD_BY_RECORD
+    return _mode_of_parsed(steps)
+
+
+@told_once(Choice)
+def _mode_of_parsed(steps: Steps) -> Choice:
     # A name in one step may stand for the result of another one.
-    found = _of_shape(((numbered(steps[0][0])[0], None),) if len(steps) == 1 else steps)
-    if isinstance(found, Choice):
-        return found
+    choice, found = _of_shape(((numbered(steps[0][0])[0], None),) if len(steps) == 1 else steps)
+    if choice is not None:
+        return choice
     reason = _first(found or _EVERY_KIND, steps)
     if reason is None and not found:
         return RECORD_BY_RECORD
@@ -126,17 +131,17 @@ def _mode_of(steps: Steps) -> Choice:
 
 
 @lru_cache(maxsize=1_000)
-def _of_shape(steps: Steps) -> Choice | frozenset[str]:
-    """The mode, or all that no single record can answer; nothing where it is not understood."""
+def _of_shape(steps: Steps) -> tuple[Choice | None, frozenset[str]]:
+    """The mode, or all that no single record can answer; neither where it is not understood."""
     trees = _parsed(steps)
     if len(trees) < len(steps):
-        return frozenset()
+        return None, frozenset()
     kinds = frozenset(kind for tree, _ in trees for kind in _constructs(tree))
     if not kinds:
-        return RECORD_BY_RECORD
+        return RECORD_BY_RECORD, kinds
     if kinds == {AGGREGATION} and _window(trees) is not None:
-        return WINDOWS
-    return PAIRS if kinds == {JOIN} and _joins_inner(trees) else kinds
+        return WINDOWS, kinds
+    return PAIRS if kinds == {JOIN} and _joins_inner(trees) else None, kinds
 
 
 def _parsed(steps: Steps) -> _Trees:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odfbuild.sql.answers import told_once
 from odfbuild.sql.function_list import AGGREGATES
 from odfbuild.sql.functions import TABLE_FUNCTIONS
 from odfbuild.sql.sql_words import words_of
@@ -103,7 +104,7 @@ def numbered(sql: str) -> tuple[str, dict[str, str]]:
     return sql, {number: name.lower() for number, name in names.items()}
 
 
-@lru_cache(2_000)
+@told_once(tuple[Part, ...] | None)
 def parsed_parts(sql: str) -> Parts | None:
     """The same, told from the tree of the query."""
     from sqlglot import exp

@@ -19,6 +19,7 @@ from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.right_queries import RightQueries
 from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
+from odfbuild.sql.answers import Answers, remembering
 from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import code_stamp, packed, read_disposable, write_disposable
 from odfbuild.survey.accepted_texts import AcceptedTexts
@@ -44,7 +45,12 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
         Lineages(lineages.load),
         right,
     )
-    yield memory
+    modes = _Answers(config.cache / "query_modes.bin")
+    answers = Answers(modes.load)
+    with remembering(answers):
+        yield memory
+    if answers.is_changed:
+        modes.save(answers.kept)
     if memory.is_changed:
         write_disposable(file, stamp, memory.kept)
     if memory.lineages.is_changed:

@@ -185,6 +185,8 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             others=others,
         )
         plan = planned(facts=probed.facts, refusals=probed.refusals, memory=memory)
+        for each in plan.datasets:
+            _ = each.mode  # so that it is kept: whoever shows the plan asks for it
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
     policy = _query_policy(plan_request, found)

@@ -1,6 +1,7 @@
 """What a plan may cost, and that what makes it cheap never shows."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -27,7 +28,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def imported_by_a_plan(project: Path) -> str:
+def imported_by_a_plan(project: Path, told: str = "40 to create") -> str:
     code = (
         "import sys\nfrom odfbuild.cli.main import run\nrun(['plan'])\n"
         f"print([m for m in {NOT_IMPORTED!r} if m in sys.modules])"
@@ -35,18 +36,37 @@ def imported_by_a_plan(project: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
     )
-    assert "40 to create" in done.stdout
+    assert told in done.stdout
     return done.stdout.splitlines()[-1]
 
 
-def test_a_plan_imports_nothing_that_it_does_not_need(project: Path) -> None:
-    # Files that are changed within two seconds are read again.
+def make_old(project: Path) -> None:
+    """Files that were changed within two seconds are read again."""
     a_minute_ago = time.time() - 60
     for each in (project / "datasets").rglob("*.yaml"):
         os.utime(each, (a_minute_ago, a_minute_ago))
+
+
+def test_a_plan_imports_nothing_that_it_does_not_need(project: Path) -> None:
+    make_old(project)
     # The first one has to read the queries and to find the order of the datasets.
     assert imported_by_a_plan(project) == "['sqlglot', 'networkx', 'yaml']"
     assert imported_by_a_plan(project) == "[]"
+
+
+def test_new_records_are_planned_without_reading_queries_that_were_read_before(
+    project: Path,
+) -> None:
+    changed = max((project / "datasets").rglob("layer10-*.yaml"))
+    query = "SELECT MAX(event_time) AS event_time, COUNT(*) AS n FROM"
+    changed.write_text(re.sub(r"SELECT .*? FROM", query, changed.read_text(), flags=re.DOTALL))
+    chains(project)
+    make_old(project)
+    new_records(project)
+    imported_by_a_plan(project, "kept up to date as changelog: aggregation")
+    another = first(project / "data", "part-1.csv")
+    another.with_name("part-2.csv").write_text(another.read_text())
+    assert imported_by_a_plan(project, "kept up to date as changelog: aggregation") == "[]"
 
 
 def test_the_graph_is_built_again_when_an_input_changes(project: Path) -> None:
