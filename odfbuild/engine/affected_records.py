@@ -75,8 +75,14 @@ class Affected(Value):
 
 def records_of(inputs: Sequence[InputSlices]) -> int:
     """How many records all inputs have."""
-    files = (file for each in inputs for file in each.all_files())
-    return sum(pq.read_metadata(file).num_rows for file in files)
+    return sum(map(_records, inputs))
+
+
+def _records(each: InputSlices) -> int:
+    """Offsets count from zero; where nothing is new, only files tell the last one."""
+    if each.last is not None:
+        return each.last + 1
+    return sum(pq.read_metadata(file).num_rows for file in each.all_files())
 
 
 def is_worth_it(inputs: Sequence[InputSlices]) -> bool:
@@ -95,6 +101,7 @@ def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affec
     before, after, found = [], [], 0
     for number, each in enumerate(inputs):
         if each.alias in parts.whole:
+            found += _records(each)
             before.append(each)
             after.append(each)
             continue
@@ -105,6 +112,8 @@ def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affec
         last = _LAST if each.last is None else each.last
         before.append(_of(each, copies.old, last if each.first is None else each.first - 1))
         after.append(_of(each, [*copies.old, *copies.new], last))
+    if found > left:
+        return None
     return Affected(tuple(before), tuple(after), Extent(found, total))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from odfbuild.engine import affected_records
 from odfbuild.engine.affected_records import _sorted
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.queries.modes import affected_keys
+from odfbuild.odf.model import TemporalTable, TransformSql
 from tests.engine.inputs import sql
 from tests.engine.queries import CHANGELOG
 from tests.engine.stepwise import Derived, Source, millis
@@ -98,14 +100,16 @@ class Walk:
         return time, one([None, *range(5)]), one(CITIES), *values, one(["a", "a b"])
 
 
-def compared(engine: Engine, folder: Path, query: str, walk: Walk) -> list[bool]:
+def compared(
+    engine: Engine, folder: Path, query: str, walk: Walk, transform: TransformSql | None = None
+) -> list[bool]:
     """Which of the steps behind the first were computed over affected records, as the rest were.
 
     Each slice is compared with that of a full step.
     """
     sources = [each for each in walk.sources if each.alias in query]
     results = [
-        Derived(engine, folder / name, sql(query), sources, continued=continued)
+        Derived(engine, folder / name, transform or sql(query), sources, continued=continued)
         for name, continued in (("all", False), ("affected", True))
     ]
     found = []
@@ -277,6 +281,32 @@ def test_steps_of_queries_that_fall_into_parts_read_no_more_than_these(
     for number, query in enumerate(IN_PARTS):
         (tmp_path / str(number)).mkdir()
         assert any(compared(spark_engine, tmp_path / str(number), query, walk)), query
+
+
+@pytest.mark.spark
+def test_temporal_joins_and_queries_of_several_steps_fall_into_parts_too(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    version = (
+        "SELECT e.event_time, e.id, p.name FROM events e LEFT JOIN people FOR SYSTEM_TIME AS OF"
+        " e.event_time AS p ON e.id = p.id"
+    )
+    steps = [
+        "SELECT event_time, id, city, amount FROM events WHERE amount IS NOT NULL",
+        "SELECT MAX(event_time) AS event_time, city, SUM(amount) AS n FROM step0 GROUP BY city",
+        "SELECT s.event_time, s.city, s.n, p.name FROM step1 s LEFT JOIN people p"
+        " ON s.city = p.city",
+    ]
+    people = (TemporalTable(name="people", primary_key=("id",)),)
+    both = {
+        version: replace(sql(version), temporal_tables=people),
+        " ".join(steps): sql(*steps),
+    }
+    for number, (query, transform) in enumerate(both.items()):
+        walk = Walk(tmp_path / f"inputs-{number}", 5)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert any(compared(spark_engine, folder, query, walk, transform)), query
 
 
 IN_FULL = {
