@@ -274,7 +274,7 @@ def _changes_of_parts(
     folder.mkdir()
     found = affected(task.inputs, parts, folder)
     if found is None:
-        return None, Extent(total, total, "new records have many of its keys")
+        return None, Extent(total, total, "many keys are affected, or keys cannot be compared")
     few.tune(spark, {file for each in found.after for file in each.all_files()})
     results = []
     for inputs in (found.before, found.after):
