@@ -23,6 +23,8 @@ from odfbuild.errors import EngineProblem
 
 _PATTERN = frozenset("{}[]*?\\")
 """Characters of names that Spark takes for patterns; such files are left to those who count."""
+_NOT_AGAIN = {"ignoreMissingFiles": "true"}
+"""A task that fails is tried again, and may then reach another worker, which sees the file."""
 _BY_ALL = 16
 """Files of a step that every worker looks at; of more, each is looked at by one."""
 
@@ -61,15 +63,17 @@ class Workers:
             self._seen.update(new)
 
     def _check_files(self, files: Sequence[Path]) -> None:
+        what = f"workers of {self._name} do not see the files of this step"
         try:
             self._cores = self._cores or _cores(self._session)
             times = self._cores if len(files) <= _BY_ALL else 1
             names = [f"file:{file.absolute()}" for file in files for _ in range(times)]
-            there = self._session.read.format("binaryFile").load(names)
+            there = self._session.read.format("binaryFile").options(**_NOT_AGAIN).load(names)
             found = there.selectExpr("path", "unix_seconds(modificationTime)", "length").collect()
         except Exception as error:
-            what = f"workers of {self._name} do not see the files of this step"
             raise refused_by(error, self._name) or self._problem(what, _said(error)) from None
+        if len(found) < len(names):
+            raise self._problem(what, f"of {len(names)} looks at them {len(found)} found a file")
         for path, modified, length in found:
             file = Path("/", path.removeprefix("file:").lstrip("/"))
             here = file.stat()
@@ -99,7 +103,7 @@ def why_not_shared(session: Any, name: str, folder: Path) -> str | None:
     try:
         pq.write_table(pa.table({"token": [token]}), question)
         tasks = _cores(session)  # so many files are read by one task each
-        asked = session.read.parquet(*[question.as_uri()] * tasks)
+        asked = session.read.options(**_NOT_AGAIN).parquet(*[question.as_uri()] * tasks)
         asked.write.parquet(answer.as_uri())
         parts = [*answer.glob("part-*")] if answer.is_dir() else []
         found = [each for part in parts for each in pq.read_table(part)["token"].to_pylist()]
@@ -116,7 +120,18 @@ def why_not_shared(session: Any, name: str, folder: Path) -> str | None:
 
 
 def _cores(session: Any) -> int:
-    """How many tasks run at once, as Spark knows of its workers now."""
+    """How many tasks run at once, as Spark knows of its workers now.
+
+    The first job may wait for workers that were not there when it was planned, so the second tells.
+    """
+    found = 0
+    while (now := _partitions(session)) > found:
+        found = now
+    return found
+
+
+def _partitions(session: Any) -> int:
+    """Into how many tasks Spark cuts a job at this moment."""
     parts = session.range(0, 100_000).selectExpr("spark_partition_id() AS number")
     return int(parts.distinct().count())
 
