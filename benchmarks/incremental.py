@@ -36,22 +36,14 @@ from odfbuild.odf.vocabulary import Vocabulary
 
 VOCAB = Vocabulary()
 _MILLIS = pa.timestamp("ms", "UTC")
-_SYSTEM = [
-    pa.field("offset", pa.int64(), nullable=False),
-    pa.field("op", pa.int32(), nullable=False),
-    pa.field("system_time", _MILLIS, nullable=False),
-    pa.field("event_time", _MILLIS, nullable=False),
-]
-FACTS = pa.schema(
-    [
-        *_SYSTEM,
-        pa.field("id", pa.int64()),
-        pa.field("g", pa.int64()),
-        pa.field("product", pa.string()),
-        pa.field("v", pa.int64()),
-    ]
-)
-DIM = pa.schema([*_SYSTEM, pa.field("g", pa.int64()), pa.field("region", pa.string())])
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return dataset_schema(pa.schema({"event_time": _MILLIS, **columns}), VOCAB)
+
+
+FACTS = _schema(id=pa.int64(), g=pa.int64(), product=pa.string(), v=pa.int64())
+DIM = _schema(g=pa.int64(), region=pa.string())
 SHAPES = {
     "count": "SELECT MAX(event_time) AS event_time, g, COUNT(*) AS n, SUM(v) AS s FROM facts"
     " GROUP BY g",

@@ -29,15 +29,9 @@ from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.modes import stream
 from odfbuild.engine.spark.queries.modes.shape import Windowed
 from odfbuild.engine.spark.queries.row_sources import RowSources
+from odfbuild.engine.spark.queries.step import history_views, steps_of
 from odfbuild.engine.spark.queries.temporal import versions_of
-from odfbuild.engine.spark.queries.transform import (
-    Decision,
-    decide,
-    history_views,
-    known_plan,
-    pairs,
-    steps_of,
-)
+from odfbuild.engine.spark.queries.transform import Decision, decide, known_plan, pairs
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts

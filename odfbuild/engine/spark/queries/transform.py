@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import Parts, affected, is_worth_it, records_of
+from odfbuild.engine.affected_records import is_worth_it
 from odfbuild.engine.contract import (
     Extent,
     InputSlices,
-    SliceFile,
     TransformResult,
     TransformTask,
 )
 from odfbuild.engine.precision import Micros, micros_of_step
-from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
+from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import CANCELLED, fault_of
-from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
+from odfbuild.engine.spark.queries.changes_of_parts import changes_of_parts
+from odfbuild.engine.spark.queries.findings import Report, unfit_columns
 from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
 from odfbuild.engine.spark.queries.foreign import as_written, differences, in_spark
 from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
-from odfbuild.engine.spark.queries.modes.affected_keys import Undivided, Views, parts_of
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
-from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of, views_of
+from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
+from odfbuild.engine.spark.queries.temporal import make_view, versions_of, views_of
 from odfbuild.engine.spark.queries.ties import is_collated
 from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
 from odfbuild.engine.spark.results import small_jobs as few
@@ -41,7 +41,6 @@ from odfbuild.engine.spark.results.executor import computes_here, write_parts
 from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
 from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
-from odfbuild.engine.spark.session.limits import files_read
 from odfbuild.errors import Errors, QueryError
 from odfbuild.fallbacks import fell_back
 from odfbuild.odf.vocabulary import Vocabulary
@@ -61,12 +60,6 @@ query is checked before anything runs, and runs then, often several times."""
 _COLUMNS: dict[str, pa.Schema] = {}
 """The columns of results of right queries, by fingerprint."""
 _REMEMBERED = 2_000
-
-
-def steps_of(transform: TransformSql) -> list[Step]:
-    """The queries of a transformation in normal form."""
-    tables = [table.name for table in transform.temporal_tables or ()]
-    return [Step(step.alias, rewrite(step.query, tables)) for step in transform.queries or ()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +175,6 @@ def pairs(
     return stream.new_pairs(spark, task, bounds, result)
 
 
-def tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
-    """Set up the session for the files that a result is made of; returns them."""
-    files = files_read(frame, task)
-    few.tune(frame.sparkSession, files)
-    return files
-
-
 def mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
     """Write a row-wise result; a `quick` one of few records is computed without a job."""
     folder = task.scratch / "parts"
@@ -220,7 +206,7 @@ def _changelog(
     extent = None
     if _may_be_in_parts(spark, found):
         try:
-            parts, extent = _changes_of_parts(spark, task, micros)
+            parts, extent = changes_of_parts(spark, task, micros)
             if parts is not None:
                 return (parts, read), extent
         except Exception as error:
@@ -256,71 +242,6 @@ def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
     return found.shape is None or any(
         has_operations([file.path for file in each.earlier()], each.vocab) for each in task.inputs
     )
-
-
-def _changes_of_parts(
-    spark: SparkSession, task: TransformTask, micros: Micros
-) -> tuple[tuple[Path, ...] | None, Extent]:
-    """What to append, computed over the records of keys that new records have.
-
-    `None` where all records are needed; the extent says why.
-    """
-    total = records_of(task.inputs)
-    try:
-        parts = _parts(spark, task)
-    except Undivided as why:
-        return None, Extent(total, total, str(why))
-    folder = task.scratch / "affected"
-    folder.mkdir()
-    found = affected(task.inputs, parts, folder)
-    if found is None:
-        return None, Extent(total, total, "many keys are affected, or keys cannot be compared")
-    few.tune(spark, {file for each in found.after for file in each.all_files()})
-    results = []
-    for inputs in (found.before, found.after):
-        step = replace(task, inputs=inputs, scratch=folder)
-        history_views(spark, step, folder)
-        plan, result = result_of(spark, steps_of(task.transform))
-        results.append(committed_form(result, micros))
-    before, after = results
-    frame = changelog.difference(after, before)
-    tuned(frame, step)
-    return changelog.write_changes(frame, step, key_of(plan)), found.extent
-
-
-def _parts(spark: SparkSession, task: TransformTask) -> Parts:
-    """How the query falls into parts, told over empty files; raises `Undivided`."""
-    aliases = {}
-    layouts = []
-    for number, each in enumerate(task.inputs):
-        file = task.scratch / f"layout-{number}.parquet"
-        pq.ParquetWriter(file, each.schema).close()
-        aliases[file.name] = each.alias
-        slices = (SliceFile(file),)
-        layouts.append(replace(each, slices=slices, first=0, last=-1, earlier=lambda: ()))
-    history_views(spark, replace(task, inputs=tuple(layouts)))
-    _, result = result_of(spark, steps_of(task.transform))
-    views = Views(
-        aliases,
-        frozenset(each.alias for each in task.inputs if each.first is None),
-        {each.alias: _system_names(each.vocab) for each in task.inputs},
-    )
-    return parts_of(Catalyst(spark), optimised_plan_of(result), views)
-
-
-def _system_names(vocab: Vocabulary) -> frozenset[str]:
-    return frozenset({vocab.offset, vocab.operation_type, vocab.system_time})
-
-
-def history_views(spark: SparkSession, task: TransformTask, scratch: Path | None = None) -> None:
-    """Make views of what inputs and their versions amount to.
-
-    With a folder `scratch`, few records pass through it.
-    """
-    for each in task.inputs:
-        changelog.history_view(spark, each, scratch)
-    for table in versions_of(task.dataset, task.transform, task.inputs):
-        make_view(spark, table)
 
 
 def checked(

@@ -1,0 +1,83 @@
+"""What new records change in a result, computed over the records of their keys alone.
+
+The query runs twice over these: as they were before the step, and as they are now. Its two results
+differ as those over all records do, because what other records give is the same in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from odfbuild.engine.affected_records import Parts, affected, records_of
+from odfbuild.engine.contract import Extent, SliceFile, TransformTask
+from odfbuild.engine.precision import Micros
+from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
+from odfbuild.engine.spark.queries.modes import changelog
+from odfbuild.engine.spark.queries.modes.affected_keys import Undivided, Views, parts_of
+from odfbuild.engine.spark.queries.modes.choose import key_of
+from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
+from odfbuild.engine.spark.queries.validate import result_of
+from odfbuild.engine.spark.results import small_jobs as few
+from odfbuild.engine.spark.results.order import committed_form
+from odfbuild.odf.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def changes_of_parts(
+    spark: SparkSession, task: TransformTask, micros: Micros
+) -> tuple[tuple[Path, ...] | None, Extent]:
+    """What to append, computed over the records of keys that new records have.
+
+    `None` where all records are needed; the extent says why.
+    """
+    total = records_of(task.inputs)
+    try:
+        parts = _parts(spark, task)
+    except Undivided as why:
+        return None, Extent(total, total, str(why))
+    folder = task.scratch / "affected"
+    folder.mkdir()
+    found = affected(task.inputs, parts, folder)
+    if found is None:
+        return None, Extent(total, total, "many keys are affected, or keys cannot be compared")
+    few.tune(spark, {file for each in found.after for file in each.all_files()})
+    results = []
+    for inputs in (found.before, found.after):
+        step = replace(task, inputs=inputs, scratch=folder)
+        history_views(spark, step, folder)
+        plan, result = result_of(spark, steps_of(task.transform))
+        results.append(committed_form(result, micros))
+    before, after = results
+    frame = changelog.difference(after, before)
+    tuned(frame, step)
+    return changelog.write_changes(frame, step, key_of(plan)), found.extent
+
+
+def _parts(spark: SparkSession, task: TransformTask) -> Parts:
+    """How the query falls into parts, told over empty files; raises `Undivided`."""
+    aliases = {}
+    layouts = []
+    for number, each in enumerate(task.inputs):
+        file = task.scratch / f"layout-{number}.parquet"
+        pq.ParquetWriter(file, each.schema).close()
+        aliases[file.name] = each.alias
+        slices = (SliceFile(file),)
+        layouts.append(replace(each, slices=slices, first=0, last=-1, earlier=lambda: ()))
+    history_views(spark, replace(task, inputs=tuple(layouts)))
+    _, result = result_of(spark, steps_of(task.transform))
+    views = Views(
+        aliases,
+        frozenset(each.alias for each in task.inputs if each.first is None),
+        {each.alias: _system_names(each.vocab) for each in task.inputs},
+    )
+    return parts_of(Catalyst(spark), optimised_plan_of(result), views)
+
+
+def _system_names(vocab: Vocabulary) -> frozenset[str]:
+    return frozenset({vocab.offset, vocab.operation_type, vocab.system_time})
