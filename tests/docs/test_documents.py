@@ -25,31 +25,51 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ExampleProject.applied(tmp_path_factory).root
 
 
-@pytest.fixture
-def staying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The commands of one document share an engine, in which Spark starts once."""
-    monkeypatch.setenv("ODFBUILD_RESIDENT", "auto")
-    monkeypatch.setenv("ODFBUILD_IDLE_MINUTES", "0.5")
-    yield
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the project of each document lies in turn, so that all share an engine.
+
+    Spark starts once for them, and not once for each.
+    """
+    folder = tmp_path_factory.mktemp("documents")
+    # Beside it, as in the repository.
+    (folder / "examples").symlink_to(ROOT / "examples")
+    yield folder
+    _stop_engines(folder)
+
+
+def _stop_engines(folder: Path) -> None:
     for each in all_running():
-        if Path(each.project).is_relative_to(tmp_path):
+        if Path(each.project).is_relative_to(folder):
             stop(each)
 
 
+@pytest.fixture
+def example(built: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The example project for one document, with nothing that another one did to it."""
+    monkeypatch.setenv("ODFBUILD_RESIDENT", "auto")
+    monkeypatch.setenv("ODFBUILD_IDLE_MINUTES", "0.5")
+    folder = place / "example_project"
+    shutil.copytree(built, folder)
+    yield folder
+    for each in place.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        elif each.name != "examples":
+            each.unlink()
+
+
 @pytest.mark.spark
-@pytest.mark.usefixtures("staying")
 @pytest.mark.parametrize(
     "document",
     # The tutorial begins with nothing: see test_tutorial.
     [each for each in DOCUMENTS if commands(each) and each.name != "tutorial.md"],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_commands_do_what_the_document_shows(built: Path, tmp_path: Path, document: Path) -> None:
-    folder = tmp_path / "example_project"
-    shutil.copytree(built, folder)
-    # Beside it, as in the repository.
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    wrong = run_all(commands(document), folder)
+def test_commands_do_what_the_document_shows(example: Path, document: Path) -> None:
+    if document.name == "resident-engine.md":
+        _stop_engines(example.parent)  # It shows how one starts.
+    wrong = run_all(commands(document), example)
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
 
