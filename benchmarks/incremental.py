@@ -45,6 +45,9 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
 FACTS = _schema(id=pa.int64(), g=pa.int64(), product=pa.string(), v=pa.int64())
 DIM = _schema(g=pa.int64(), region=pa.string())
 SHAPES = {
+    "total": "SELECT MAX(event_time) AS event_time, COUNT(*) AS n, SUM(v) AS s FROM facts",
+    "star": "SELECT MAX(f.event_time) AS event_time, d.region, COUNT(*) AS n, SUM(f.v) AS s"
+    " FROM facts f JOIN dim d ON f.g = d.g GROUP BY d.region",
     "count": "SELECT MAX(event_time) AS event_time, g, COUNT(*) AS n, SUM(v) AS s FROM facts"
     " GROUP BY g",
     "avg": "SELECT MAX(event_time) AS event_time, g, AVG(CAST(v AS DECIMAL(18, 2))) AS mean"

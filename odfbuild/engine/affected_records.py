@@ -85,10 +85,15 @@ def _records(each: InputSlices) -> int:
     return sum(pq.read_metadata(file).num_rows for file in each.all_files())
 
 
+def new_records_of(each: InputSlices) -> int:
+    """How many new records an input has."""
+    return 0 if each.first is None or each.last is None else each.last - each.first + 1
+
+
 def is_worth_it(inputs: Sequence[InputSlices]) -> bool:
     """Whether it may pay to look for the affected records: there are many, and few of them new."""
     total = records_of(inputs)
-    return total >= FEWEST and sum(map(_count_new, inputs)) <= total * LARGEST_SHARE
+    return total >= FEWEST and sum(map(new_records_of, inputs)) <= total * LARGEST_SHARE
 
 
 def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affected | None:
@@ -336,10 +341,6 @@ class _Copies:
                 self._writers[layout] = opened.enter_context(writer)
             if half.num_rows:
                 self._writers[layout].write_table(half)
-
-
-def _count_new(each: InputSlices) -> int:
-    return 0 if each.first is None or each.last is None else each.last - each.first + 1
 
 
 def _of(each: InputSlices, files: Sequence[Path], last: int) -> InputSlices:

@@ -285,7 +285,7 @@ class Told(Value):
 class Extent(Value):
     """How many `records` of inputs a step was computed over, of `total`, and why over all of them.
 
-    `why` is empty where it was computed over the records of keys that new records have.
+    `why` is empty where it was computed over new records, or those of the keys that these have.
     """
 
     records: int

@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
+from odfbuild.engine.spark.queries.modes import totals
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
 
+COUNTS = "SELECT max(event_time) AS event_time, value, COUNT(DISTINCT id) AS total FROM source"
 RECORDS = 120_000
 VALUES = 1_000
 
 
 @pytest.fixture
 def program(near: Callable[[Path], Tiny], tmp_path: Path) -> Tiny:
-    """A project with a long history, and a sum of each of a thousand values."""
+    """A project with a long history, and a count for each of a thousand values."""
     tiny = near(tmp_path / "tiny")
-    sums = "SELECT max(event_time) AS event_time, value, SUM(id) AS total FROM source"
-    tiny.derive("derived", f"{sums} GROUP BY value")
+    tiny.derive("derived", f"{COUNTS} GROUP BY value")
     bring(tiny, "1.csv", 0, RECORDS)
     applied(tiny)
     return tiny
@@ -49,7 +50,7 @@ def test_apply_says_over_how_many_records_a_result_was_computed(program: Tiny) -
 
 
 def test_apply_says_why_all_records_were_needed(program: Tiny) -> None:
-    program.derive("derived", "SELECT max(event_time) AS event_time, SUM(id) AS total FROM source")
+    program.derive("derived", COUNTS.replace("value, ", ""))
     applied(program, "--allow", "rebuild:derived")
     bring(program, "2.csv", RECORDS, 3)
     said = applied(program)
@@ -58,7 +59,7 @@ def test_apply_says_why_all_records_were_needed(program: Tiny) -> None:
 
 def test_a_changed_query_is_computed_over_all_records_once(program: Tiny) -> None:
     derived = program.root / "datasets" / "derived.yaml"
-    derived.write_text(derived.read_text().replace("SUM(id)", "SUM(id + 1)"))
+    derived.write_text(derived.read_text().replace("DISTINCT id)", "DISTINCT id + 1)"))
     bring(program, "2.csv", RECORDS, 3)
     assert "computed over" not in applied(program)
     bring(program, "3.csv", RECORDS + 3, 3)
@@ -78,3 +79,18 @@ def test_verify_finds_a_step_that_left_affected_records_out(
     said = program.run("verify")
     assert said.returncode == 3
     assert "derived" in said.stdout + said.stderr
+
+
+def test_totals_are_added_up_from_new_records_alone_and_verified_in_full(
+    program: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.derive("derived", f"{COUNTS} GROUP BY value".replace("COUNT(DISTINCT id)", "SUM(id)"))
+    applied(program, "--allow", "rebuild:derived")
+    bring(program, "2.csv", RECORDS, 3)
+    assert f"computed over 3 of {RECORDS + 3:,} records of its inputs" in applied(program)
+    assert "recomputed 2 steps" in program.run("verify").stdout
+    bring(program, "3.csv", RECORDS + 3, 3)
+    with monkeypatch.context() as patch:
+        patch.setitem(totals._ADD_UP, "sum", "max")
+        applied(program)
+    assert program.run("verify").returncode == 3

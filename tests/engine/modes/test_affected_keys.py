@@ -60,23 +60,29 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Walk:
-    """Two inputs that grow, lose and correct records at random, by `least` changes a block."""
+    """Two inputs that grow, lose and correct records at random, by `least` changes a block.
 
-    def __init__(self, folder: Path, seed: int, least: int = 0) -> None:
+    Unless they are only `appended`: then people are all there from the first block on.
+    """
+
+    def __init__(self, folder: Path, seed: int, least: int = 0, *, appended: bool = False) -> None:
         self._chance = random.Random(seed)
+        self._appended = appended
         folder.mkdir(exist_ok=True)
         self.sources = (Source(folder, "events", EVENTS), Source(folder, "people", PEOPLE))
         self._live: dict[str, list[tuple[object, ...]]] = {"events": [], "people": []}
         for block in range(BLOCKS):
             for source in self.sources:
-                self._grow(source, 6 if block == 0 else self._chance.choice([least, 1, 2, 8]))
+                changes = 6 if block == 0 else self._chance.choice([least, 1, 2, 8])
+                stays = appended and block and source.alias == "people"
+                self._grow(source, 0 if stays else changes)
 
     def _grow(self, source: Source, changes: int) -> None:
         chance, live = self._chance, self._live[source.alias]
         rows: list[tuple[object, ...]] = []
         ops: list[int] = []
         for _ in range(changes):
-            kind = chance.random() if live else 0
+            kind = chance.random() if live and not self._appended else 0
             if kind < 0.65:
                 live.append(self._new(source))
                 rows, ops = [*rows, live[-1]], [*ops, 0]

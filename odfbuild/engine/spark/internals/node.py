@@ -122,6 +122,7 @@ class Node:
     function_name = Part(str, Expression="prettyName")
     is_constant = Part(bool, Expression="foldable")
     is_resolved = Part(bool, Expression="resolved")
+    is_distinct = Part(bool, AggregateExpression="isDistinct")
     number = Part(int, Literal="value")
     plan = Part(_node, PlanExpression="plan")
     query = Part(_node, InSubquery="query")

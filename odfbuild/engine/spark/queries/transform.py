@@ -206,7 +206,7 @@ def _changelog(
     extent = None
     if _may_be_in_parts(spark, found):
         try:
-            parts, extent = changes_of_parts(spark, task, micros)
+            parts, extent = changes_of_parts(spark, task, schema, micros)
             if parts is not None:
                 return (parts, read), extent
         except Exception as error:

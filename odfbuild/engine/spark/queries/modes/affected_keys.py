@@ -12,26 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 
 from odfbuild.engine.affected_records import KeyColumn, Parts, Reading
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node, ids_of
-from odfbuild.values import Value
-
-_ROW_WISE = frozenset({"Project", "Filter", "Sort", "Generate", "Expand"})
-_KEEPS_LEFT = frozenset(
-    {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle", "ExistenceJoin"}
+from odfbuild.engine.spark.queries.modes.plan_inputs import (
+    KEEPS_LEFT,
+    KEEPS_RIGHT,
+    ROW_WISE,
+    PlanInputs,
+    Undivided,
+    Views,
+    made_of,
+    place_of,
+    sides,
 )
-"""Joins whose rows have the key of the left side, also where nothing on the right matches."""
-_KEEPS_RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
+
 _EQUALS = frozenset({"EqualTo", "EqualNullSafe"})
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PLAIN = frozenset(
     {*_INTEGERS, "string", "date", "timestamp", "boolean", "binary", "float", "double"}
 )
 """Types of keys besides decimals, which equal each other where their hashes do."""
-_CONSTANT = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 _DAY = 24 * 3_600_000_000
 _UNITS = {
@@ -55,18 +57,6 @@ Key = Mapping[int, KeyColumn]
 """The column that holds a key, by the reading of an input: the identity of its node."""
 
 
-class Undivided(Exception):
-    """A query does not fall into parts; the message says why, for people."""
-
-
-class Views(Value):
-    """Aliases of inputs by the file that stands for each, `unchanged` ones, and system columns."""
-
-    aliases: Mapping[str, str]
-    unchanged: frozenset[str]
-    system: Mapping[str, frozenset[str]]
-
-
 def parts_of(catalyst: Catalyst, plan: Node, views: Views) -> Parts:
     """The parts of an optimised plan; `Undivided` where it has none."""
     finder = _Finder(catalyst, views)
@@ -83,14 +73,12 @@ def parts_of(catalyst: Catalyst, plan: Node, views: Views) -> Parts:
     return Parts(tuple(spaces), frozenset(finder.whole))
 
 
-class _Finder:
-    """Walks down a plan. `whole` are the unchanged inputs that each part reads in full."""
+class _Finder(PlanInputs):
+    """Walks down a plan; each part reads the inputs in `whole` in full."""
 
     def __init__(self, catalyst: Catalyst, views: Views) -> None:
-        self._catalyst = catalyst
-        self._views = views
+        super().__init__(catalyst, views)
         self.readings: dict[int, str] = {}
-        self.whole: set[str] = set()
         self._seen: list[Node] = []  # keeps identities of nodes from being used again
 
     def spaces(self, plan: Node) -> list[list[Key]]:
@@ -98,16 +86,16 @@ class _Finder:
 
         Each key has a column for all readings of its space.
         """
-        self._refuse_subqueries(plan)
-        alias = self._input(plan)
+        self.refuse_subqueries(plan)
+        alias = self.input_of(plan)
         if alias is not None:
             names = self._values(plan, alias)
             return [[{self._read(plan, alias): KeyColumn(name)} for name in names]]
-        if self._is_static(plan):
-            self._take_whole(plan)
+        if self.is_static(plan):
+            self.take_whole(plan)
             return []
         kind = plan.kind
-        if kind in _ROW_WISE:
+        if kind in ROW_WISE:
             return self.spaces(plan.child)
         match kind:
             case "Union":
@@ -132,9 +120,9 @@ class _Finder:
             for left, right in self._pairs(plan)
         ]
         if not any(keys):
-            for side, other, kinds in self._sides(plan):
-                if plan.join_type in kinds and self._is_static(other):
-                    self._take_whole(other)
+            for side, other, kinds in sides(plan):
+                if plan.join_type in kinds and self.is_static(other):
+                    self.take_whole(other)
                     return self.spaces(side)
         return [_found(keys, _no_column("a join"))]
 
@@ -147,18 +135,18 @@ class _Finder:
         found = self._by_rule(plan, key)
         if found and length:
             found = {each: KeyColumn(c.name, c.length + length) for each, c in found.items()}
-        if found is None and self._is_static(plan):
-            self._take_whole(plan)
+        if found is None and self.is_static(plan):
+            self.take_whole(plan)
             return {}
         return found
 
     def _by_rule(self, plan: Node, key: Node) -> Key | None:
-        self._refuse_subqueries(plan)
+        self.refuse_subqueries(plan)
         if plan.kind == "Join":
             return self._key_of_join(plan, key)
         if key.kind != "AttributeReference":
             return None
-        alias = self._input(plan)
+        alias = self.input_of(plan)
         if alias is not None:
             is_plain = key.full_type in _PLAIN or key.full_type.startswith("decimal")
             names = {each.id: each.name for each in plan.output}
@@ -168,21 +156,21 @@ class _Finder:
             return {self._read(plan, alias): KeyColumn(name)}
         match plan.kind:
             case "Project":
-                made = _made(plan.columns, key)
+                made = made_of(plan.columns, key)
                 return None if made is None else self._key(plan.child, made)
             case "Filter" | "Sort" | "Generate":
                 below = key.id in ids_of(plan.child.output)
                 return self._key(plan.child, key) if below else None
             case "Expand":
-                at = _place(plan, key)
+                at = place_of(plan, key)
                 values = [row[at] for row in plan.projections]
                 same = all(each.means(values[0]) for each in values)
                 return self._key(plan.child, values[0]) if same else None
             case "Union":
-                at = _place(plan, key)
+                at = place_of(plan, key)
                 return _together(*(self._key(each, each.output[at]) for each in plan.children))
             case "Aggregate":
-                made = _made(plan.columns, key)
+                made = made_of(plan.columns, key)
                 keys = [] if made is None else [e for e in plan.grouping if e.means(made)]
                 return self._key(plan.child, keys[0]) if keys else None
             case "Window" | "WindowGroupLimit":
@@ -195,17 +183,17 @@ class _Finder:
         same = _equal_to(plan, key)
         for left, right in self._pairs(plan):
             is_key = (
-                (kind in _KEEPS_LEFT and any(left.means(each) for each in same))
-                or (kind in _KEEPS_RIGHT and any(right.means(each) for each in same))
+                (kind in KEEPS_LEFT and any(left.means(each) for each in same))
+                or (kind in KEEPS_RIGHT and any(right.means(each) for each in same))
                 or (kind == "FullOuter" and _is_either(key, left, right))
             )
             if is_key:
                 found = _together(self._key(plan.left, left), self._key(plan.right, right))
                 if found is not None:
                     return found
-        for side, other, kinds in self._sides(plan):
-            if kind in kinds and self._is_static(other) and _is_of(key, side):
-                self._take_whole(other)
+        for side, other, kinds in sides(plan):
+            if kind in kinds and self.is_static(other) and _is_of(key, side):
+                self.take_whole(other)
                 return self._key(side, key)
         return None
 
@@ -247,23 +235,6 @@ class _Finder:
                     if _is_of(side[0], join.left) and _is_of(side[1], join.right):
                         yield (one, other) if side is columns else (other, one)
 
-    @staticmethod
-    def _sides(join: Node) -> tuple[tuple[Node, Node, frozenset[str]], ...]:
-        """Each side, the other one, and joins that the side falls into parts for if that stays."""
-        return (join.left, join.right, _KEEPS_LEFT), (join.right, join.left, _KEEPS_RIGHT)
-
-    def _refuse_subqueries(self, plan: Node) -> None:
-        """What a subquery in an expression gives may depend on all records."""
-        for inner in self._catalyst.inner_plans(plan):
-            if not self._is_static(inner):
-                raise Undivided("a subquery takes all records into account")
-            self._take_whole(inner)
-
-    def _input(self, plan: Node) -> str | None:
-        """The input that a plan reads, if it is a reading."""
-        files = None if plan.children else plan.files
-        return self._views.aliases.get(Path(files.files[0]).name) if files and files.files else None
-
     def _values(self, plan: Node, alias: str) -> list[str]:
         system = self._views.system[alias]
         return [each.name for each in plan.output if each.name not in system]
@@ -272,18 +243,6 @@ class _Finder:
         self._seen.append(plan)
         self.readings[id(plan)] = alias
         return id(plan)
-
-    def _is_static(self, plan: Node) -> bool:
-        """Whether a plan gives the same rows before and after the step."""
-        for leaf in _leaves(plan):
-            alias = self._input(leaf)
-            if alias not in self._views.unchanged and leaf.kind not in _CONSTANT:
-                return False
-        return True
-
-    def _take_whole(self, plan: Node) -> None:
-        found = (self._input(leaf) for leaf in _leaves(plan))
-        self.whole.update(alias for alias in found if alias is not None)
 
 
 def _found(keys: Sequence[Key | None], why_not: str) -> list[Key]:
@@ -311,16 +270,6 @@ def _bare(key: Node) -> Node:
             break
         key = key.child
     return key
-
-
-def _made(columns: Sequence[Node], key: Node) -> Node | None:
-    """What a column is made of."""
-    found = next((each for each in columns if each.id == key.id), None)
-    return found.child if found is not None and found.kind == "Alias" else found
-
-
-def _place(plan: Node, key: Node) -> int:
-    return [each.id for each in plan.output].index(key.id)
 
 
 def _is_of(key: Node, plan: Node) -> bool:
@@ -365,10 +314,3 @@ def _inner_joins(plan: Node) -> Iterator[Node]:
         yield from _inner_joins(plan.left)
         yield from _inner_joins(plan.right)
         yield plan
-
-
-def _leaves(plan: Node) -> Iterator[Node]:
-    if not plan.children:
-        yield plan
-    for child in plan.children:
-        yield from _leaves(child)

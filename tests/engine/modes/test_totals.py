@@ -1,0 +1,147 @@
+"""Totals of new records, added to those before, give the slice of a step over all records."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from odfbuild.engine import affected_records
+from odfbuild.engine.contract import Engine
+from odfbuild.engine.spark.queries import changes_of_parts
+from odfbuild.engine.spark.queries.modes import totals
+from tests.engine.inputs import sql
+from tests.engine.modes.test_affected_keys import BLOCKS, Grammar, Walk, seeds
+from tests.engine.stepwise import Derived, Source
+
+ADD_UP = [
+    "SELECT MAX(event_time) AS event_time, COUNT(*) AS n, SUM(amount) AS s FROM events",
+    "SELECT MAX(event_time) AS event_time, city, COUNT(*) AS n, COUNT(amount) AS c, SUM(amount)"
+    " AS s, SUM(price) AS money, MIN(x) AS low, MAX(tags) AS last FROM events GROUP BY city",
+    "SELECT MIN(event_time) AS event_time, id % 2 AS odd, x, COUNT(amount) AS n FROM events"
+    " GROUP BY id % 2, x",
+    "SELECT date_trunc('DAY', event_time) AS event_time, 'all' AS label, COUNT_IF(amount > 1) AS n,"
+    " BIT_XOR(amount) AS b, BOOL_AND(amount > 1) AS larger FROM events"
+    " GROUP BY date_trunc('DAY', event_time)",
+    "SELECT event_time, city, MAX(amount) AS n FROM events GROUP BY event_time, city",
+    "SELECT DISTINCT date_trunc('DAY', event_time) AS event_time, city FROM events",
+    "SELECT MAX(e.event_time) AS event_time, p.name, COUNT(*) AS n FROM events e JOIN people p"
+    " ON e.id = p.id GROUP BY p.name",
+    "SELECT MAX(e.event_time) AS event_time, p.city, SUM(e.amount) FILTER (WHERE p.id > 1) AS n"
+    " FROM events e LEFT JOIN people p ON e.id >= p.id GROUP BY p.city",
+    "SELECT MAX(event_time) AS event_time, id, COUNT(*) AS n FROM events e WHERE NOT EXISTS"
+    " (SELECT 1 FROM people p WHERE p.city = e.city) GROUP BY id",
+    "SELECT MAX(event_time) AS event_time, tag, COUNT(*) AS n FROM (SELECT event_time,"
+    " explode(split(tags, ' ')) AS tag FROM events UNION ALL SELECT event_time, city FROM events)"
+    " GROUP BY tag",
+    "SELECT MAX(event_time) AS event_time, COUNT(*) AS n FROM events"
+    " WHERE amount > (SELECT COUNT(*) FROM people WHERE id > 3)",
+]
+OTHERS = [
+    "SELECT MAX(event_time) AS event_time, city, AVG(amount) AS a FROM events GROUP BY city",
+    "SELECT MAX(event_time) AS event_time, city, COUNT(DISTINCT id) AS a FROM events GROUP BY city",
+    "SELECT MAX(event_time) AS event_time, COUNT(*) AS n FROM events GROUP BY city",
+    "SELECT MAX(event_time) AS event_time, city, COUNT(*) AS n FROM events GROUP BY city"
+    " HAVING COUNT(*) > 2",
+    "SELECT MAX(event_time) AS event_time, city, SUM(amount) + 1 AS n FROM events GROUP BY city",
+    "SELECT MAX(event_time) AS event_time, city, try_sum(amount) AS n FROM events GROUP BY city",
+    "SELECT MAX(event_time) AS event_time, n, COUNT(*) AS m FROM (SELECT MAX(event_time) AS"
+    " event_time, city, COUNT(*) AS n FROM events GROUP BY city) GROUP BY n",
+    "SELECT MAX(a.event_time) AS event_time, COUNT(*) AS n FROM events a JOIN events b"
+    " ON a.id = b.id",
+    "SELECT MAX(event_time) AS event_time, id, COUNT(*) AS n FROM (SELECT event_time, id FROM"
+    " events UNION ALL SELECT event_time, id FROM people) GROUP BY id",
+    "SELECT event_time + INTERVAL '0.0005' SECOND AS event_time, COUNT(*) AS n FROM events"
+    " GROUP BY event_time",
+    "SELECT t AS event_time, COUNT(*) AS n FROM (SELECT event_time + make_dt_interval(0, 0, 0,"
+    " amount * 0.0004) AS t FROM events WHERE amount IS NOT NULL) GROUP BY t",
+    "SELECT MAX(event_time) AS event_time, city, MAX(named_struct('a', amount)) AS m FROM events"
+    " GROUP BY city",
+]
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Histories are short here, and results as large as they are."""
+    monkeypatch.setattr(affected_records, "FEWEST", 0)
+    monkeypatch.setattr(affected_records, "LARGEST_SHARE", 100)
+    monkeypatch.setattr(changes_of_parts, "LARGEST_SHARE", 100)
+
+
+def added_up(engine: Engine, folder: Path, query: str, sources: Sequence[Source]) -> list[bool]:
+    """Which of the steps behind the first read only new records of events, all slices compared."""
+    read = [each for each in sources if each.alias in query]
+    whole, part = (
+        Derived(engine, folder / name, sql(query), read, continued=continued)
+        for name, continued in (("all", False), ("added", True))
+    )
+    found = []
+    for block in range(1, BLOCKS + 1):
+        for each in (whole, part):
+            each.step(*[block] * len(read))
+        assert [f.read_bytes() for f in part.files] == [f.read_bytes() for f in whole.files], query
+        if part.extent is not None:
+            events, *rest = (each.between(block - 1, block) for each in read)
+            new = 0 if events.first is None else events.last - events.first + 1
+            people = read[1].next_offset if rest else 0
+            found.append(part.extent.records == new + people)
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", seeds(1, 10))
+def test_a_step_that_adds_to_totals_reads_new_records_alone(
+    spark_engine: Engine, tmp_path: Path, seed: int
+) -> None:
+    walk = Walk(tmp_path / "inputs", seed, 1, appended=True)
+    for number, query in enumerate(ADD_UP):
+        (tmp_path / str(number)).mkdir()
+        found = added_up(spark_engine, tmp_path / str(number), query, walk.sources)
+        assert found and all(found), query
+
+
+@pytest.mark.spark
+def test_what_is_no_total_is_computed_otherwise(
+    spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    totals_of = changes_of_parts.totals_of
+    monkeypatch.setattr(
+        changes_of_parts, "totals_of", lambda *given: said.append(totals_of(*given)) or said[-1]
+    )
+    walk = Walk(tmp_path / "inputs", 3, 1, appended=True)
+    for number, query in enumerate(OTHERS):
+        (tmp_path / str(number)).mkdir()
+        added_up(spark_engine, tmp_path / str(number), query, walk.sources)
+        assert said and set(said) == {None}, query
+        said.clear()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_made_up_queries_over_appended_records_give_the_slices_of_full_steps(
+    spark_engine: Engine, tmp_path: Path, seed: int
+) -> None:
+    walk = Walk(tmp_path / "inputs", seed, appended=True)
+    grammar = Grammar(random.Random(seed))
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+        added_up(spark_engine, tmp_path / str(number), grammar._grouped(), walk.sources)
+
+
+@pytest.mark.spark
+def test_a_wrong_way_to_add_up_is_noticed(
+    spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(totals._ADD_UP, "count", "max")
+    walk = Walk(tmp_path / "inputs", 1, 1, appended=True)
+    with pytest.raises(AssertionError):
+        added_up(spark_engine, tmp_path, ADD_UP[0], walk.sources)
+
+
+@pytest.mark.spark
+def test_retracted_records_are_not_added(spark_engine: Engine, tmp_path: Path) -> None:
+    walk = Walk(tmp_path / "inputs", 2, 1)
+    assert not all(added_up(spark_engine, tmp_path, ADD_UP[1], walk.sources))
