@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
-from odfbuild.engine.spark.queries.modes import totals
+from odfbuild.engine.spark.queries.modes import one_by_one
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
@@ -91,6 +91,6 @@ def test_totals_are_added_up_from_new_records_alone_and_verified_in_full(
     assert "recomputed 2 steps" in program.run("verify").stdout
     bring(program, "3.csv", RECORDS + 3, 3)
     with monkeypatch.context() as patch:
-        patch.setitem(totals._ADD_UP, "sum", "max")
+        patch.setitem(one_by_one._ADD_UP, "sum", "max")
         applied(program)
     assert program.run("verify").returncode == 3

@@ -1,13 +1,13 @@
 """What new records change in a result, computed over few records.
 
-Totals of new records are added to those before. Else the query runs twice over the records of the
-keys that new records have: as they were before the step, and as they are now. Its two results
-differ as those over all records do, because what other records give is the same in both.
+Where new records add to the result, the query runs over these alone. Else it runs twice over the
+records of the keys that new records have: as they were before the step, and as they are now. Its
+two results differ as those over all records do, because what other records give is the same in
+both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,29 +15,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import LARGEST_SHARE, affected, new_records_of, records_of
+from odfbuild.engine.affected_records import affected, records_of
 from odfbuild.engine.contract import Extent, SliceFile, TransformTask
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
 from odfbuild.engine.spark.internals.node import Node
-from odfbuild.engine.spark.queries.inputs import has_operations
+from odfbuild.engine.spark.queries.added import added, cut, is_appended, may_be_added
 from odfbuild.engine.spark.queries.modes import changelog
 from odfbuild.engine.spark.queries.modes.affected_keys import parts_of
 from odfbuild.engine.spark.queries.modes.choose import key_of
-from odfbuild.engine.spark.queries.modes.map import increment_view
+from odfbuild.engine.spark.queries.modes.one_by_one import additions_of
 from odfbuild.engine.spark.queries.modes.plan_inputs import Undivided, Views
-from odfbuild.engine.spark.queries.modes.totals import Totals, totals_of
 from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
-from odfbuild.engine.spark.results.executor import write_parts
-from odfbuild.engine.spark.results.frames import quote
 from odfbuild.engine.spark.results.order import committed_form
 from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
 
 
 def changes_of_parts(
@@ -49,9 +45,11 @@ def changes_of_parts(
     """
     catalyst = Catalyst(spark)
     plan, views = _plan(spark, task)
-    totals = totals_of(catalyst, plan, views) if _may_add_up(task) else None
-    if totals is not None:
-        return _added(spark, task, totals, schema, micros)
+    additions = additions_of(catalyst, plan, views) if is_appended(task) else None
+    if additions is not None and may_be_added(additions, task):
+        inputs, records = cut(catalyst, additions, views, task)
+        changes = added(spark, replace(task, inputs=inputs), additions, schema, micros)
+        return changes, Extent(records, records_of(task.inputs))
     total = records_of(task.inputs)
     try:
         parts = parts_of(catalyst, plan, views)
@@ -73,70 +71,6 @@ def changes_of_parts(
     frame = changelog.difference(after, before)
     tuned(frame, step)
     return changelog.write_changes(frame, step, key_of(query)), found.extent
-
-
-def _may_add_up(task: TransformTask) -> bool:
-    """Whether records are only appended, and the result so far is read faster than the inputs."""
-    if task.transform.temporal_tables:
-        return False
-    if any(has_operations(each.files, each.vocab) for each in task.inputs):
-        return False
-    left = records_of(task.inputs) * LARGEST_SHARE
-    for file in task.previous():
-        left -= pq.read_metadata(file).num_rows
-        if left < 0:
-            return False
-    return True
-
-
-def _added(
-    spark: SparkSession, task: TransformTask, totals: Totals, schema: pa.Schema, micros: Micros
-) -> tuple[tuple[Path, ...], Extent]:
-    """The records of groups that have new records, with these added to their totals."""
-    for each in task.inputs:
-        if each.alias in totals.whole:
-            changelog.history_view(spark, each, task.scratch)
-        else:
-            increment_view(task.scratch, spark, each)
-    query, result = result_of(spark, steps_of(task.transform))
-    result = committed_form(result, micros)
-    tuned(result, task)
-    files = write_parts(result, task.scratch / "totals")
-    few.tune(spark, {*files, *task.previous()})
-    new = spark.read.schema(result.schema).parquet(*map(str, files))
-    before = _of_same_groups(changelog.committed(spark, task, schema), new, totals.keys)
-    after = _combined(new.unionByName(before), totals, new.schema)
-    records = sum(
-        records_of([each]) if each.alias in totals.whole else new_records_of(each)
-        for each in task.inputs
-    )
-    changes = changelog.write_changes(changelog.difference(after, before), task, key_of(query))
-    return changes, Extent(records, records_of(task.inputs))
-
-
-def _of_same_groups(committed: DataFrame, new: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The records of a result so far whose keys `new` ones have."""
-    from pyspark.sql.functions import expr
-
-    same = " AND ".join(f"old.{quote(key)} <=> new.{quote(key)}" for key in keys)
-    found = committed.alias("old").join(new.alias("new"), expr(same or "true"), "left_semi")
-    names = [*map(quote, new.columns)]
-    counted = found.groupBy(*names).agg(expr(f"SUM({changelog.MORE}) AS {changelog.MORE}"))
-    return counted.where(f"{changelog.MORE} > 0").select(*names)
-
-
-def _combined(groups: DataFrame, totals: Totals, types: StructType) -> DataFrame:
-    """One record of each group; sums of sums keep their type, or fail where Spark's own would."""
-    from pyspark.sql.functions import expr
-
-    combined = []
-    for name, function in totals.functions.items():
-        kind = types[name].dataType.simpleString()
-        combined.append(expr(f"CAST({function}({quote(name)}) AS {kind}) AS {quote(name)}"))
-    if not combined:
-        return groups.distinct()
-    one = groups.groupBy(*map(quote, totals.keys)).agg(*combined)
-    return one.select(*map(quote, types.names))
 
 
 def _plan(spark: SparkSession, task: TransformTask) -> tuple[Node, Views]:

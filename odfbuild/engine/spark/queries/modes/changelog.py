@@ -50,16 +50,16 @@ def committed(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> Da
     return before.selectExpr(*map(quote, schema.names), f"{weight(task.vocab)} AS {MORE}")
 
 
-def difference(after: DataFrame, before: DataFrame) -> DataFrame:
+def difference(after: DataFrame, before: DataFrame | None) -> DataFrame:
     """Distinct records, and by how many there are `MORE` of them in `after` than in `before`.
 
-    Records of `after` are in committed form. Those of `before` may have weights as `MORE`.
+    Records of `after` are in committed form. Those of `before`, if any, may have weights as `MORE`.
     """
     names = [quote(name) for name in after.columns]
-    weights = MORE if MORE in before.columns else "1"
-    counted = after.selectExpr(*names, f"1 AS {MORE}").unionAll(
-        before.selectExpr(*names, f"-{weights} AS {MORE}")
-    )
+    counted = after.selectExpr(*names, f"1 AS {MORE}")
+    if before is not None:
+        weights = MORE if MORE in before.columns else "1"
+        counted = counted.unionAll(before.selectExpr(*names, f"-{weights} AS {MORE}"))
     return counted.groupBy(*names).agg(*_as_columns([f"SUM({MORE}) AS {MORE}"])).where(f"{MORE}<>0")
 
 

@@ -1,15 +1,17 @@
-"""Which results over more records follow from that over some of them, and that over the others.
+"""Which results follow from the result so far, and that over the new records alone.
 
-A query that groups rows, each of which is made of one new record and of inputs that do not change,
-gives counts, sums, minima and maxima that add up: the earlier record of a group and that over its
-new records make the one over both. So no earlier record of the inputs is read. This holds as long
-as records are only appended: a group whose records are retracted may vanish, and no total says so.
-Source: Gupta, Mumick, "Maintenance of Materialized Views" (self-maintainable aggregates).
+Where each row is made of one new record and of inputs that do not change, new records add rows. If
+such rows are grouped, counts, sums, minima and maxima add up: the earlier record of a group and
+that over its new rows make the one over both. So no earlier record of the inputs is read. This
+holds as long as records are only appended: a group whose records are retracted may vanish, and no
+total says so. Source: Gupta, Mumick, "Maintenance of Materialized Views" (self-maintainable
+aggregates).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node, ids_of
@@ -42,19 +44,36 @@ _NESTED = ("struct", "array", "map", "variant")
 class Totals(Value):
     """How records of one group become one: `functions` by the columns that are no `keys`.
 
-    Groups differ in their keys. Inputs in `whole` have no new records, and are read in full.
+    Groups differ in their keys.
     """
 
     keys: tuple[str, ...]
     functions: Mapping[str, str]
-    whole: frozenset[str]
 
 
-def totals_of(catalyst: Catalyst, plan: Node, views: Views) -> Totals | None:
-    """How the totals of an optimised plan add up; `None` where they do not, or nobody can tell."""
-    if plan.kind != "Aggregate":
-        return None
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """The plan of `rows` that each come from one new record, and the `totals` of them, if any."""
+
+    rows: Node
+    totals: Totals | None
+
+
+def additions_of(catalyst: Catalyst, plan: Node, views: Views) -> Additions | None:
+    """What new records add to the result of an optimised plan; `None`: more, or nobody can tell."""
     rows = _Rows(catalyst, views)
+    totals = _totals_of(plan, rows) if plan.kind == "Aggregate" else None
+    if plan.kind == "Aggregate" and totals is None:
+        return None
+    below = plan if totals is None else plan.child
+    try:
+        rows.refuse_subqueries(plan)
+        return Additions(below, totals) if rows.come_one_by_one(below) else None
+    except Undivided:
+        return None
+
+
+def _totals_of(plan: Node, rows: _Rows) -> Totals | None:
     keys, functions = [], {}
     shown = [(each.name, each.child if each.kind == "Alias" else each) for each in plan.columns]
     for name, made in shown:
@@ -71,13 +90,7 @@ def totals_of(catalyst: Catalyst, plan: Node, views: Views) -> Totals | None:
         return None
     if not all(rows.are_told_apart(plan.child, each) for each in plan.grouping):
         return None
-    try:
-        rows.refuse_subqueries(plan)
-        if not rows.come_one_by_one(plan.child):
-            return None
-    except Undivided:
-        return None
-    return Totals(tuple(keys), functions, frozenset(rows.whole))
+    return Totals(tuple(keys), functions)
 
 
 def _combining(made: Node) -> str | None:
@@ -135,7 +148,6 @@ class _Rows(PlanInputs):
             case "Join":
                 for side, other, kinds in sides(plan):
                     if plan.join_type in kinds and self.is_static(other):
-                        self.take_whole(other)
                         return self.come_one_by_one(side)
                 return False
             case kind:

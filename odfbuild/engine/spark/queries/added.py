@@ -1,0 +1,128 @@
+"""What new records add to a result, computed over these records alone.
+
+Inputs without new records are read beside them, by the keys that the new records have where a join
+tells these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.affected_records import LARGEST_SHARE, affected, new_records_of, records_of
+from odfbuild.engine.contract import InputSlices, TransformTask
+from odfbuild.engine.precision import Micros
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.inputs import has_operations
+from odfbuild.engine.spark.queries.modes import changelog
+from odfbuild.engine.spark.queries.modes.affected_keys import parts_of
+from odfbuild.engine.spark.queries.modes.choose import key_of
+from odfbuild.engine.spark.queries.modes.map import increment_view
+from odfbuild.engine.spark.queries.modes.one_by_one import Additions, Totals
+from odfbuild.engine.spark.queries.modes.plan_inputs import Undivided, Views
+from odfbuild.engine.spark.queries.step import steps_of, tuned
+from odfbuild.engine.spark.queries.validate import result_of
+from odfbuild.engine.spark.results import small_jobs as few
+from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.frames import quote
+from odfbuild.engine.spark.results.order import committed_form
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def is_appended(task: TransformTask) -> bool:
+    """Whether the new records are all appended ones."""
+    if task.transform.temporal_tables:
+        return False
+    return not any(has_operations(each.files, each.vocab) for each in task.inputs)
+
+
+def may_be_added(additions: Additions, task: TransformTask) -> bool:
+    """Whether what new records are added to is read faster than the inputs."""
+    left = records_of(task.inputs) * LARGEST_SHARE
+    for file in task.previous() if additions.totals else ():
+        left -= pq.read_metadata(file).num_rows
+        if left < 0:
+            return False
+    return True
+
+
+def cut(
+    catalyst: Catalyst, additions: Additions, views: Views, task: TransformTask
+) -> tuple[tuple[InputSlices, ...], int]:
+    """The inputs, those without news with the records alone that new ones meet; records of all."""
+    new = sum(map(new_records_of, task.inputs))
+    # Nothing looks at the earlier records of inputs with news.
+    only_new = [
+        each if each.first is None else replace(each, earlier=lambda: ()) for each in task.inputs
+    ]
+    folder = task.scratch / "met"
+    folder.mkdir()
+    try:
+        found = affected(only_new, parts_of(catalyst, additions.rows, views), folder)
+    except Undivided:
+        found = None
+    inputs = tuple(only_new)
+    if found is not None:
+        both = zip(only_new, found.after, strict=True)
+        inputs = tuple(met if each.first is None else each for each, met in both)
+    return inputs, new + records_of([each for each in inputs if each.first is None])
+
+
+def added(
+    spark: SparkSession,
+    task: TransformTask,
+    additions: Additions,
+    schema: pa.Schema,
+    micros: Micros,
+) -> tuple[Path, ...]:
+    """What to append; `schema` is that of the result."""
+    for each in task.inputs:
+        if new_records_of(each):
+            increment_view(task.scratch, spark, each)
+        else:
+            changelog.history_view(spark, each, task.scratch)
+    query, result = result_of(spark, steps_of(task.transform))
+    after = committed_form(result, micros)
+    tuned(after, task)
+    before = None
+    if additions.totals is not None:
+        files = write_parts(after, task.scratch / "totals")
+        few.tune(spark, {*files, *task.previous()})
+        new = spark.read.schema(after.schema).parquet(*map(str, files))
+        committed = changelog.committed(spark, task, schema)
+        before = _of_same_groups(committed, new, additions.totals.keys)
+        after = _combined(new.unionByName(before), additions.totals, new.schema)
+    return changelog.write_changes(changelog.difference(after, before), task, key_of(query))
+
+
+def _of_same_groups(committed: DataFrame, new: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The records of a result so far whose keys `new` ones have."""
+    from pyspark.sql.functions import expr
+
+    same = " AND ".join(f"old.{quote(key)} <=> new.{quote(key)}" for key in keys)
+    found = committed.alias("old").join(new.alias("new"), expr(same or "true"), "left_semi")
+    names = [*map(quote, new.columns)]
+    counted = found.groupBy(*names).agg(expr(f"SUM({changelog.MORE}) AS {changelog.MORE}"))
+    return counted.where(f"{changelog.MORE} > 0").select(*names)
+
+
+def _combined(groups: DataFrame, totals: Totals, types: StructType) -> DataFrame:
+    """One record of each group; sums of sums keep their type, or fail where Spark's own would."""
+    from pyspark.sql.functions import expr
+
+    combined = []
+    for name, function in totals.functions.items():
+        kind = types[name].dataType.simpleString()
+        combined.append(expr(f"CAST({function}({quote(name)}) AS {kind}) AS {quote(name)}"))
+    if not combined:
+        return groups.distinct()
+    one = groups.groupBy(*map(quote, totals.keys)).agg(*combined)
+    return one.select(*map(quote, types.names))
