@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.results.frames import marked, quote, read_slices, union
-from odfbuild.odf.operation import APPEND, CORRECT_TO
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _READ_IN_TURN = 16
 """Files of one step; each is planned apart, and more of them are cheaper to read at once and sort.
 """
+
+LONG = 100_000
+"""Records from which on it pays to look for those that were taken away first."""
+_FEW_TAKEN = 10_000
+_PLAIN = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date", "timestamp"})
+"""Types whose equal values have equal hashes, whatever the collation and the sign of zero."""
 
 
 def empty_view(spark: SparkSession, each: InputSlices) -> None:
@@ -78,7 +84,9 @@ def state(
     frame = upto_last(read_slices(spark, files, each.schema, each.vocab, scratch), each)
     if not has_operations(files, each.vocab):
         return frame
-    return marked(_folded(frame, each.vocab), each.schema)
+    is_long = each.last is not None and each.last >= LONG
+    folded = _folded_where_taken(frame, each.vocab) if is_long else _folded(frame, each.vocab)
+    return marked(folded, each.schema)
 
 
 def weight(vocab: Vocabulary) -> str:
@@ -98,6 +106,34 @@ def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
     return False
 
 
+def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+    """`_folded`, where few records of a long history were ever taken away.
+
+    Only records that may equal one of these are compared with each other, which sorts them.
+    """
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    plain = [
+        quote(field.name)
+        for field in frame.schema.fields
+        if field.name not in system and field.dataType.simpleString() in _PLAIN
+    ]
+    mark = f"xxhash64({', '.join(plain)})"
+    # In this form Spark leaves out files in which all is appended.
+    removed = f"{quote(vocab.operation_type)} IN ({RETRACT}, {CORRECT_FROM})"
+    taken = frame.where(removed).selectExpr(f"{mark} AS mark").distinct()
+    marks = taken.limit(_FEW_TAKEN + 1).collect() if plain else []
+    if not 0 < len(marks) <= _FEW_TAKEN:
+        return _folded(frame, vocab)
+    is_near = f"{mark} IN ({', '.join(str(row.mark) for row in marks)})"
+    others = frame.where(f"NOT {is_near}").selectExpr(*_appended(frame, vocab))
+    return _folded(frame.where(is_near), vocab).unionAll(others)
+
+
+def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
+    name = vocab.operation_type
+    return [f"{APPEND} AS {quote(n)}" if n == name else quote(n) for n in frame.columns]
+
+
 def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
     system = (vocab.offset, vocab.operation_type, vocab.system_time)
     same = ", ".join(quote(name) for name in frame.columns if name not in system)
@@ -110,10 +146,5 @@ def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
             " AS __odf_rank",
         )
         .where(f"{sign} = 1 AND __odf_rank <= __odf_net")
-        .selectExpr(
-            *(
-                f"{APPEND} AS {quote(name)}" if name == vocab.operation_type else quote(name)
-                for name in frame.columns
-            )
-        )
+        .selectExpr(*_appended(frame, vocab))
     )
