@@ -18,6 +18,7 @@ from odfbuild.project.columns import column_problems
 from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
+from odfbuild.project.sql_names import with_sql_names
 from odfbuild.project.times import time_problems
 from odfbuild.project.yaml.source import read_documents
 from odfbuild.values import Value
@@ -145,7 +146,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
     found += _problems_of_times(snapshot, document)
     found += column_problems(snapshot, document.source, document.index)
     try:
-        normal = normalise_snapshot(snapshot)
+        normal = normalise_snapshot(with_sql_names(snapshot))
     except SnapshotErrors as error:
         found += [
             ProjectError(

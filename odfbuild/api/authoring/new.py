@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odfbuild.api.authoring.new_derived import derived_wanted
 from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name
 from odfbuild.api.authoring.new_root import root_wanted
 from odfbuild.api.authoring.scaffold import KINDS, Root, derived_text, root_text
 from odfbuild.errors import GraphError, ProjectError
-from odfbuild.odf.identity import DatasetAlias
+from odfbuild.odf.identity import DatasetAlias, identifier_of, name_for
 from odfbuild.plan.graph.build import build_graph
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.editor import schema_comment, write_definition
@@ -29,7 +29,8 @@ from odfbuild.wording import did_you_mean
 class NewFile:
     """A new file, relative to the root of the project, and the datasets that it defines.
 
-    `warnings` say what else is needed before its data can be read.
+    `warnings` say where a dataset is called otherwise than was asked for, and what else is needed
+    before its data can be read.
     """
 
     file: str
@@ -43,6 +44,11 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
     config = found.project.config
     if wanted.kind not in KINDS:
         raise _not_a_kind(wanted.kind)
+    notes = []
+    possible = name_for(wanted.name)
+    if possible is not None:
+        notes.append(_renamed(wanted.name, possible))
+        wanted = replace(wanted, name=possible)
     _check_name(wanted.name, found.project.definitions)
     is_template = wanted.kind == "matrix"
     suffix = TEMPLATE_SUFFIX if is_template else ".yaml"
@@ -62,12 +68,19 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
     else:
         root = root_wanted(wanted, config)
         text, warnings = root_text(root, schema), _warnings(root, config)
-    return NewFile(file, text, _checked(text, file, found), warnings)
+    return NewFile(file, text, _checked(text, file, found), (*notes, *warnings))
 
 
 def write(begun: NewFile, config: Config) -> None:
     """Put the file there, and the schema that it names."""
     write_definition(config.root, config.root / begun.file, begun.text)
+
+
+def _renamed(table: str, name: str) -> str:
+    return (
+        f"names of datasets have no `_`: '{table}' is called '{name}'; queries that read it can "
+        f"say `FROM {identifier_of(name)}`"
+    )
 
 
 def _warnings(root: Root, config: Config) -> tuple[str, ...]:
