@@ -17,6 +17,7 @@ from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.columns import column_problems
 from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
+from odfbuild.project.query_files import with_query
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.sql_names import with_sql_names
 from odfbuild.project.times import time_problems
@@ -67,6 +68,12 @@ def _decode(source: Source) -> Read:
         return Read((), (_wrong(source, _name_in(source.text), [told]),))
     right: list[Definition] = []
     wrong: list[WrongDefinition] = []
+    if source.query is not None:
+        try:
+            documents = with_query(documents, source, source.query)
+        except ProjectError as error:
+            name = _name_of(next((each for each in documents if each is not None), None))
+            return Read((), (_wrong(source, name, [error]),))
     for index, data in enumerate(documents):
         if data is None:
             continue  # nothing between two `---`, or after the last one
