@@ -32,6 +32,8 @@ ELSEWHERE = {
     "E0435": ("tests/conformance/test_writer_scenarios.py", "links to objects"),
     "E0126": ("tests/project/test_limits.py", "a template without bounds"),
     "E0127": ("tests/project/test_limits.py", "a link to a folder around it"),
+    "E0173": ("tests/cli/test_alerts.py", "an entry without a receiver"),
+    "E0912": ("tests/cli/test_alerts.py", "a webhook that refuses"),
     "E0128": ("tests/project/test_query_files.py", "a query in a definition and in a file beside"),
     "E0318": ("tests/cli/git/test_lost_chains.py", "a chain that was deleted"),
     "E0523": ("tests/hostile/test_safe_commands.py", "a query that unfolds without end"),
