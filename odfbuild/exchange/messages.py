@@ -60,6 +60,7 @@ def pipe(command: Sequence[str], message: dict[str, Any]) -> None:
             command,
             input=json.dumps(message, ensure_ascii=False).encode(),
             capture_output=True,
+            cwd="/",  # a program of the machine, not one that lies in the project
             timeout=_COMMAND_SECONDS,
             check=False,
         )
