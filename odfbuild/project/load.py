@@ -52,7 +52,7 @@ def _read(config: Config) -> Project:
     paths = list(_scan(str(config.datasets), config.boundary.check_open, refuse, set()))
     files = _definitions_among(paths)
     queries = {each for each in paths if each.endswith(QUERY_SUFFIXES)}
-    beside = {file: name for file in files if (name := query_file_of(file)) in queries}
+    beside = {file: name for file in files if queries and (name := query_file_of(file)) in queries}
     found = {file: cache.get(file, beside.get(file)) for file in files}
     unread = [file for file in files if found[file] is None]
     if unread:

@@ -117,7 +117,7 @@ def test_a_refreshed_plan_reads_like_this(odfbuild: Program, server: Faulty) -> 
 
 def test_a_plan_of_what_cannot_be_seen_reads_like_this(odfbuild: Program) -> None:
     assert odfbuild.ok("plan").out.splitlines() == [
-        "Not checked by plan: 10 sources, and 10 datasets downstream (--full lists them, --refresh "
+        "Not checked by plan: 10 sources, and 10 datasets downstream (--full lists all, --refresh "
         "asks web servers).",
         "",
         "No changes. All datasets that plan can check are up to date.",

@@ -68,7 +68,7 @@ def _unseen(seen: PlanView, *, color: bool, full: bool) -> list[str]:
         rows = [*unseen.sources, *unseen.downstream]
         return [unseen.line, *render_rows(rows, color=color, full=True)]
     ask = "" if unseen.refreshed else ", --refresh asks web servers"
-    lines = [f"{unseen.line.rstrip('.')} (--full lists them{ask})."]
+    lines = [f"{unseen.line.rstrip('.')} (--full lists all{ask})."]
     silent = [f"  {row.sign} {row.name}  {row.causes[0]}" for row in unseen.unanswered[:PINNED]]
     more = len(unseen.unanswered) - len(silent)
     return [*lines, *silent, *([f"  … and {count(more, 'more source')}"] if more else [])]

@@ -49,7 +49,7 @@ class Unseen(Value, kw_only=True):
         if not self:
             return ""
         ask = "" if self.refreshed else ", and `odfbuild plan --refresh` asks web servers"
-        return f"`odfbuild plan --full` lists them{ask}; apply checks them all."
+        return f"`odfbuild plan --full` lists all{ask}; apply checks them all."
 
 
 NOTHING_UNSEEN = Unseen()
