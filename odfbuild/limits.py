@@ -7,7 +7,8 @@ No project comes near these bounds by itself; each has an error that names the f
 from __future__ import annotations
 
 FILE_BYTES = 2 << 20
-"""The size of a definition, a template, unit tests or odfbuild.yaml, and of a rendered instance."""
+"""The size of a definition, of its query in a file, a template, unit tests or odfbuild.yaml, and of
+a rendered instance."""
 
 DEPTH = 60
 """The depth of values in values; what is deeper could not be read back from a block."""

@@ -120,12 +120,14 @@ class Base:
         *,
         of_branch: bool = False,
         limit: Limit | None = None,
+        refresh: bool = False,
     ) -> Survey:
         from odfbuild.survey.survey import PlanRequest, survey
 
         plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
             fetch_uncacheable=fetch_uncacheable,
+            refresh=refresh,
             rebuilds=tuple(map(Consent.parse, rebuild)),
             corrections=tuple(map(Consent.parse, correct)),
             deletions=tuple(map(Consent.parse, delete)),

@@ -28,6 +28,7 @@ class Authoring(Base):
         read: str | None = None,
         sample: str | Path | None = None,
         over: str | None = None,
+        sql_file: bool = False,
         description: str | None = None,
         write: bool = True,
     ) -> NewFile:
@@ -35,8 +36,8 @@ class Authoring(Base):
 
         `sources` are its files, its address, or the datasets that it reads, as `kind` has it;
         `read` names a format, `sample` a local file that looks like the data, `over` a column and
-        its values (`country=NO,PT`). Without `write` nothing is written. `ProjectError` E0140 to
-        E0143 for what cannot be begun.
+        its values (`country=NO,PT`). With `sql_file` the query is in a file of its own. Without
+        `write` nothing is written. `ProjectError` E0140 to E0143 for what cannot be begun.
         """
         from odfbuild.api.authoring.new import begin
         from odfbuild.api.authoring.new import write as write_file
@@ -53,6 +54,7 @@ class Authoring(Base):
             read=read,
             sample=Path(sample) if sample is not None else None,
             over=over,
+            sql_file=sql_file,
             description=description,
         )
         begun = begin(wanted, found)

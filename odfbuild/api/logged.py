@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import StepProgress
+    from odfbuild.errors import OdfbuildError
     from odfbuild.exchange.repositories.outcome import Transfer
     from odfbuild.survey.outcome import DatasetOutcome
 
@@ -76,3 +77,9 @@ class LoggedTransfers:
             transfer.blocks,
             transfer.records,
         )
+
+
+def warn(errors: Iterable[OdfbuildError]) -> None:
+    """Log errors that stop nothing."""
+    for each in errors:
+        _LOG.warning("[%s] %s", each.code, each.message)

@@ -329,8 +329,9 @@ class Looking(Base):
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
         records are to follow a changed query now, `forward` datasets whose changed query holds for
         new records only, whatever `onQueryChange` in odfbuild.yaml says, `rewrite` published tables
-        to replace although somebody else changed them. With `refresh` repositories are asked what
-        is new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
+        to replace although somebody else changed them. With `refresh` web servers are asked whether
+        the data that was read of them changed, and repositories what is new of datasets of others,
+        for `Plan.news`. In a branch, `sample` (such as `10%`) and
         `since` (an event time) let derivatives read part of their inputs.
 
         >>> plan = project.plan(select=["root+"])
@@ -349,11 +350,8 @@ class Looking(Base):
             forward,
             of_branch=True,
             limit=Limit.parse(sample, limit),
+            refresh=refresh,
         )
-        if refresh:
-            from odfbuild.survey.survey import with_news
-
-            found = with_news(found)
         return found.plan
 
     def tables(

@@ -131,7 +131,14 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
             waiting=Waiting(seconds=lock_timeout),
         )
         outcome = apply_recorded(found, options)
-        return published(found, outcome, LoggedTransfers()) if publish else outcome
+        if publish:
+            outcome = published(found, outcome, LoggedTransfers())
+        if found.project.config.notify:
+            from odfbuild.api.alerting import tell_of_run
+            from odfbuild.api.logged import warn
+
+            warn(tell_of_run(found.project.config, outcome))
+        return outcome
 
     def rebuild_tables(self, *tables: str) -> tuple[TableOutcome, ...]:
         """Write published tables (default: all) anew from their datasets, whoever changed them.

@@ -154,6 +154,7 @@ def carry_out(
 
         console.result(f"\n{closing_lines(outcome)}")
     console.error(*outcome.errors)
+    _tell_others(console, found.project.config, outcome)
     _tell_deleted(console, made, outcome)
     tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
@@ -193,6 +194,15 @@ def _confirmed(
     what = "replaces the history of" if plan.promotes else "deletes or rebuilds"
     refusal = f"nothing was applied: the plan {what} {', '.join(names)}"
     return not ask or approved(console, auto_approve, "Do this?", refusal)
+
+
+def _tell_others(console: Console, config: Config, outcome: ApplyOutcome) -> None:
+    """Send alerts, if the machine names anybody for them; a failure to do so is only told."""
+    if not config.notify:
+        return
+    from odfbuild.api.alerting import tell_of_run
+
+    console.error(*tell_of_run(config, outcome))
 
 
 def _tell_deleted(console: Console, plan: Plan, outcome: ApplyOutcome) -> None:

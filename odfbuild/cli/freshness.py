@@ -36,4 +36,9 @@ def freshness(
     else:
         state.console.result(render_ages(ages))
     state.console.error(*(each.error for each in ages if each.error is not None))
+    config = state.config()
+    if config.notify and at is None:
+        from odfbuild.api.alerting import tell_of_ages
+
+        state.console.error(*tell_of_ages(config, ages))
     return EXIT_MISMATCH if any(each.status in ("stale", "damaged") for each in ages) else 0

@@ -24,6 +24,7 @@ def import_(
 ) -> int:
     """Print the definition of an existing chain as YAML."""
     from odfbuild.apply.refuse_external import check_own
+    from odfbuild.odf.identity import name_for
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
     from odfbuild.plan.changes.committed import committed_snapshot
@@ -31,7 +32,10 @@ def import_(
 
     state: Context = context.obj
     workspace = state.workspace()
-    name = existing(workspace, dataset)
+    possible = name_for(dataset)
+    if possible is not None:
+        state.console.note(f"Names of datasets have no `_`: '{dataset}' is called '{possible}'.")
+    name = existing(workspace, possible or dataset)
     committed = workspace.projections([name])[name]
     aliases = {each.dataset_id: alias for alias, each in workspace.readable().items()}
     manifest = to_manifest(committed_snapshot(name, committed, aliases))

@@ -15,6 +15,7 @@ from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
     from odfbuild.project.migrate import Migration
+    from odfbuild.project.source import Source
 
 
 def migrate(
@@ -104,13 +105,26 @@ def _migration(state: Context, path: Path) -> list[Migration]:
     from odfbuild.project.source import TEMPLATE_SUFFIX, read_text
 
     if not path.name.endswith(TEMPLATE_SUFFIX):
-        return [migrate(read_text(path, str(path)), str(path))]
+        return [migrate(read_text(path, str(path)), str(path), _query_beside(state, path))]
     wrong = read_file(state.config(), str(path.absolute())).wrong
     errors = [error for each in wrong for error in each.errors]
     old = {str(e.location and e.location.line): e for e in errors if e.code == "E0111"}
     if errors:
         raise Errors(old.values() or errors)
     return []
+
+
+def _query_beside(state: Context, path: Path) -> Source | None:
+    """The file with the query of a definition, in a project."""
+    from odfbuild.project.source import query_beside
+
+    try:
+        config = state.config()
+    except OdfbuildError as error:
+        if error.code != "E0100":
+            raise
+        return None
+    return query_beside(config, os.path.relpath(path.absolute(), config.root))
 
 
 def _show(state: Context, migration: Migration, *, write: bool, check: bool) -> None:

@@ -75,6 +75,12 @@ def new(
             help="For a matrix: the column, and a value for each dataset.",
         ),
     ] = None,
+    sql_file: Annotated[
+        bool,
+        typer.Option(
+            "--sql-file", help="For derivatives: put the query into NAME.sql beside NAME.yaml."
+        ),
+    ] = False,
     description: Annotated[
         str | None, typer.Option("--description", help="Description of the dataset.")
     ] = None,
@@ -104,6 +110,7 @@ def new(
         read=read,
         sample=sample,
         over=over,
+        sql_file=sql_file,
         description=description,
     )
     begun = begin(wanted, found)
@@ -116,6 +123,7 @@ def new(
                 "names": begun.names,
                 "text": begun.text,
                 "warnings": begun.warnings,
+                **({"query_file": begun.query_file, "query": begun.query} if begun.query else {}),
             }
         )
         return 0
@@ -123,8 +131,11 @@ def new(
         state.console.note(f"warning: {each}")
     if dry_run:
         state.console.document(begun.text)
+        if begun.query is not None:
+            state.console.note(f"{begun.query_file}:\n{begun.query.rstrip()}")
         return 0
-    state.console.result(f"Created {begun.file}: {', '.join(begun.names)}")
+    files = begun.file if begun.query_file is None else f"{begun.file} and {begun.query_file}"
+    state.console.result(f"Created {files}: {', '.join(begun.names)}")
     state.console.note("Review and edit the file. Next: odfbuild plan")
     return 0
 

@@ -348,6 +348,7 @@ def wishes_of(
     fetch_uncacheable: bool = False,
     allow: list[str] | None = None,
     limit: Limit | None = None,
+    refresh: bool = False,
 ) -> PlanRequest:
     """What these options ask of a plan."""
     from odfbuild.survey.survey import PlanRequest
@@ -356,6 +357,7 @@ def wishes_of(
     return PlanRequest(
         selection=selection,
         fetch_uncacheable=fetch_uncacheable,
+        refresh=refresh,
         rebuilds=tuple(consent for what, consent in found if what == "rebuild"),
         corrections=tuple(consent for what, consent in found if what == "correct"),
         deletions=tuple(consent for what, consent in found if what == "delete"),

@@ -47,7 +47,8 @@ def plan(
         typer.Option(
             "--refresh",
             envvar="ODFBUILD_REFRESH",
-            help="Also ask repositories for new blocks of external datasets; uses the network.",
+            help="Also ask web servers whether the data changed that was read of them, and "
+            "repositories for new blocks of external datasets; uses the network.",
         ),
     ] = False,
     data: Annotated[
@@ -78,11 +79,7 @@ def plan(
     if not data:
         refuse_limit_bytes(context, OF_RECORDS)
     state: Context = context.obj
-    found = state.survey(wishes_of(selection, fetch_uncacheable, allow, limit))
-    if refresh:
-        from odfbuild.survey.survey import with_news
-
-        found = with_news(found)
+    found = state.survey(wishes_of(selection, fetch_uncacheable, allow, limit, refresh))
     made = found.plan
     records = of_plan(state, found, limit_of(limit_bytes)) if data else None
     if out is None and form is PlanForm.text and not is_github() and records is None:

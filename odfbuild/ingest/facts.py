@@ -10,10 +10,10 @@ from typing import Literal
 
 from odfbuild.values import Value
 
-SourceStatus = Literal["news", "unchanged", "unknown", "missing"]
+SourceStatus = Literal["news", "unchanged", "unknown", "unanswered", "missing"]
 """`news`: there is something to read. `unchanged`: what is there was read already. `unknown`:
-cannot be told without the network or without running something. `missing`: a local file that is
-not there."""
+cannot be told without the network or without running something. `unanswered`: a server was asked,
+and gave no answer that tells. `missing`: a local file that is not there."""
 
 
 class SourceFacts(Value):

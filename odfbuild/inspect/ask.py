@@ -7,6 +7,7 @@ columns. Source: Open Data Fabric, "Engine Contract", raw query.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import Location, OdfbuildError, QueryError
+from odfbuild.odf.identity import identifier_of
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.records.facts import facts_in
@@ -38,13 +40,19 @@ class Question(Value):
     """A query whose relations are datasets.
 
     `sql` has their names in quotes; `asked` is what was written, and `quoted` the places in it
-    (line and column from 1) where a quote came in.
+    (line and column from 1) where a quote came in. `names` gives the dataset of each name in it:
+    `order_lines` is another one for `order-lines`.
     """
 
     asked: str
     sql: str
-    datasets: tuple[str, ...]
+    names: Mapping[str, str]
     quoted: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """What it reads, each dataset once."""
+        return tuple(dict.fromkeys(self.names.values()))
 
 
 def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question:
@@ -53,13 +61,15 @@ def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question
     `quote` is what the dialect puts around names.
 
     Names of several parts count wherever they stand, those of one part where a word does: a
-    dataset too many does no harm.
+    dataset too many does no harm. With `_` for `-` and `.`, a name counts where no dataset has that
+    very name, and it can be that of one dataset only.
     """
     words = words_of(sql, quote)
     known = {tuple(word.text for word in words_of(alias)): alias for alias in aliases}
     by_name = {alias.lower(): alias for alias in aliases}
+    in_sql = _names_in_sql(aliases)
     longest = max(map(len, known), default=0)
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     marks: list[int] = []
     at = 0
     while at < len(words):
@@ -70,8 +80,11 @@ def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question
             alias, length = _longest_name(words, at, known, longest)
             if alias is not None and length > 1:
                 marks += (words[at].start, words[at + length - 1].end)
+        name = alias if alias is not None else words[at].name
+        if alias is None and name in in_sql and not _is_part(words, at):
+            alias = in_sql[name]
         if alias is not None:
-            found[alias] = None
+            found[name] = alias
         at += length
     if not found:
         raise _reads_nothing(sql, words, aliases, quote)
@@ -79,7 +92,15 @@ def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question
     quoted = tuple(
         (sql.count("\n", 0, mark) + 1, mark - sql.rfind("\n", 0, mark)) for mark in marks
     )
-    return Question(sql, quote.join(pieces), tuple(found), quoted)
+    return Question(sql, quote.join(pieces), found, quoted)
+
+
+def _names_in_sql(aliases: Sequence[str]) -> dict[str, str]:
+    """Datasets by names that SQL takes without quotes, where these are not names of others."""
+    own = {alias.lower() for alias in aliases}
+    names = [(identifier_of(alias).lower(), alias) for alias in aliases]
+    times = Counter(name for name, _ in names)
+    return {name: alias for name, alias in names if times[name] == 1 and name not in own}
 
 
 class Source(Value):
@@ -95,8 +116,7 @@ Sources = Mapping[str, Source]
 
 def at_heads(workspace: Workspace, question: Question) -> Sources:
     """The datasets of a question as they are now."""
-    states = workspace.projections(question.datasets)
-    return {name: Source(name, state) for name, state in states.items()}
+    return _as_called(question, workspace.projections(question.datasets))
 
 
 def at_one_moment(workspace: Workspace, question: Question) -> Sources:
@@ -112,7 +132,7 @@ def at_one_moment(workspace: Workspace, question: Question) -> Sources:
             code="E0580",
             help="run the query again after it, or without --consistent",
         )
-    return {name: Source(name, states[name]) for name in question.datasets}
+    return _as_called(question, states)
 
 
 def at_moment(workspace: Workspace, question: Question, moment: PointInTime) -> Sources:
@@ -125,7 +145,13 @@ def at_moment(workspace: Workspace, question: Question, moment: PointInTime) -> 
             code="E0580",
             help=f"`odfbuild log {missing[0]}` shows when it began",
         )
-    return {name: Source(name, state) for name, state in states.items()}
+    return _as_called(question, states)
+
+
+def _as_called(question: Question, states: Mapping[str, Projection]) -> Sources:
+    """The states of datasets, by the names that the question gives them."""
+    named = question.names.items()
+    return {name: Source(dataset, states[dataset]) for name, dataset in named if dataset in states}
 
 
 class QueryOptions(TypedDict, total=False):
@@ -199,8 +225,8 @@ def _inputs(workspace: Workspace, question: Question, sources: Sources) -> tuple
         for alias, source in sources.items()
         if source.state.schema is not None
     )
-    without = sorted(set(question.datasets) - {each.alias for each in inputs})
-    if len(without) == len(question.datasets):
+    if not inputs:
+        without = sorted(question.datasets)
         raise QueryError(
             f"'{without[0]}' has no columns yet",
             code="E0580",
@@ -236,11 +262,16 @@ def _input(workspace: Workspace, alias: str, source: Source) -> InputSlices:
     )
 
 
+def _is_part(words: Sequence[Word], at: int) -> bool:
+    """Whether a word goes on behind a dot."""
+    return at > 0 and words[at - 1].text == "." and words[at - 1].end == words[at].start
+
+
 def _longest_name(
     words: Sequence[Word], at: int, known: Mapping[tuple[str, ...], str], longest: int
 ) -> tuple[str | None, int]:
     """The dataset whose name begins at a word, and of how many words it is made."""
-    if at and words[at - 1].text == "." and words[at - 1].end == words[at].start:
+    if _is_part(words, at):
         return None, 1
     best: tuple[str | None, int] = (None, 1)
     for length in range(1, longest + 1):

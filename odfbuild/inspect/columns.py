@@ -6,7 +6,7 @@ Told by schemas and queries in force, and by definitions of what has no data yet
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
@@ -14,6 +14,7 @@ from odfbuild.odf.model import SetTransform
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.project.settings.describing import descriptions_of
 from odfbuild.sql.lineage import Influence
 from odfbuild.survey.survey import Survey
 
@@ -105,13 +106,21 @@ class SurveyedColumns:
         self._known = KnownColumns(found.project.definitions, found.projections)
         self._aliases = {state.dataset_id: name for name, state in found.projections.items()}
         self._defined = {each.name: each for each in found.project.definitions}
+        self._described = found.project.config.descriptions
         self._columns: dict[str, tuple[Column, ...]] = {}
         self._origins: dict[str, ColumnsFrom | None] = {}
 
     def of(self, name: str) -> tuple[Column, ...]:
-        """The columns in the chain, else those that the definition tells of, as far as it does."""
+        """The columns in the chain, else those that the definition tells of, as far as it does.
+
+        Those that the chain does not describe have the descriptions of odfbuild.yaml.
+        """
         if name not in self._columns:
-            self._columns[name] = self._read(name)
+            described = descriptions_of(self._described, name)
+            self._columns[name] = tuple(
+                replace(each, description=each.description or described.get(each.name.lower()))
+                for each in self._read(name)
+            )
         return self._columns[name]
 
     def origins(self, name: str) -> ColumnsFrom | None:

@@ -57,7 +57,7 @@ def _holding(workspace: Workspace, name: str, condition: str, engine: LazyEngine
     state = workspace.projection(name)
     offset = vocabulary_of(state.vocab if state else None).offset
     beginning = f"SELECT `{offset}` FROM `{name}` WHERE ("
-    question = Question(condition, f"{beginning}{condition}\n) ORDER BY 1", (name,))
+    question = Question(condition, f"{beginning}{condition}\n) ORDER BY 1", {name: name})
     try:
         with asked_of(engine.get, workspace, question, history=True, name="--where") as found:
             parts = [pq.read_table(part) for part in found.parts]

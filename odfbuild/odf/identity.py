@@ -30,6 +30,19 @@ def name_like(text: str) -> str | None:
     return name if is_name(name) and name != text else None
 
 
+def name_for(text: str) -> str | None:
+    """The name for a table of that name: `order-lines` for `order_lines`.
+
+    `None` where `text` is a name already, or has more than underscores that names cannot have.
+    """
+    return name_like(text) if "_" in text and re.fullmatch(r"[\w.-]+", text) else None
+
+
+def identifier_of(name: str) -> str:
+    """A name of a dataset as SQL takes it without quotes: `order_lines` for `order-lines`."""
+    return re.sub(r"[^a-zA-Z0-9]", "_", name)
+
+
 class DatasetId(Value, order=True, tag=True):
     """Identity of a dataset: the Ed25519 public key that was made with it (32 bytes)."""
 

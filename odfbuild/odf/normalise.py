@@ -234,7 +234,8 @@ def _normalise_transform(transform: Transform, path: Path, problems: list[Proble
             Problem(
                 path if transform.queries is None else (*path, "queries"),
                 "a transform needs a query",
-                "give it as `query`, or as a list of steps in `queries`",
+                "give it as `query`, as a list of steps in `queries`, or in a file called as the "
+                "one of the definition, with `.sql` for `.yaml`",
                 "E0641",
             )
         )

@@ -58,6 +58,7 @@ class ReasonCode(Enum):
     SOURCE_HAS_NEWS = "source_has_news"
     SOURCE_UNCHANGED = "source_unchanged"
     SOURCE_NOT_CHECKED = "source_not_checked"
+    SOURCE_NOT_ANSWERED = "source_not_answered"
     WATERMARK_DUE = "watermark_due"
     INPUT_ADDED = "input_added"
     INPUT_REMOVED = "input_removed"

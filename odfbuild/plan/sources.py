@@ -52,6 +52,8 @@ def root_verdict(
     if facts.status == "news":
         message = facts.message or "the source has new data"
         reasons += (_reason(ReasonCode.SOURCE_HAS_NEWS, message),)
+    elif facts.status == "unanswered":
+        reasons += (_reason(ReasonCode.SOURCE_NOT_ANSWERED, facts.message),)
     else:
         message = facts.message or NOT_PROBED.message
         reasons += (_reason(ReasonCode.SOURCE_NOT_CHECKED, message),)

@@ -24,6 +24,7 @@ from odfbuild.project.environments import (
 )
 from odfbuild.project.machine import (
     VARIABLE,
+    Machine,
     MachineFile,
     machine_file,
     merged,
@@ -35,6 +36,7 @@ from odfbuild.project.misfits import misfits
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content, Environment, ProjectFile
+from odfbuild.project.settings.notifying import wrong_entries
 from odfbuild.project.settings.serving import Serving
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
@@ -130,6 +132,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         state=state,
         folders=folders,
         serving=read(Serving, machine["serve"]),
+        notify=machine["notify"],
     )
 
 
@@ -200,11 +203,21 @@ def _machine(root: Path) -> dict[str, Any]:
     name, text = str(file), _read(file)
     documents = read_documents(text, name)
     data: Any = documents[0] if documents else None
-    _, errors = _understood(MachineFile, data, text, name)
-    errors = errors or list(_refused_engine(data, text, name))
+    content, errors = _understood(MachineFile, data, text, name)
+    errors = errors or [*_refused_engine(data, text, name), *_wrong_notify(content, text, name)]
     if errors:
         raise Errors(errors)
     return with_variables(data["content"])
+
+
+def _wrong_notify(machine: Machine, text: str, file: str) -> Iterator[ProjectError]:
+    for number in wrong_entries(machine.notify):
+        yield ProjectError(
+            "an entry of `notify` has a `webhook` or a `command`, and not both",
+            code="E0173",
+            location=locate(text, file, 0, ("content", "notify", number)),
+            help="write one entry for each of them",
+        )
 
 
 def _understood(form: Any, data: Any, text: str, file: str) -> tuple[Any, list[ProjectError]]:

@@ -77,9 +77,13 @@ class _Entry(Value):
 
 
 class _File(Value):
-    """What tells that a file changed, its name in messages, and its definitions."""
+    """What tells that a file changed, its name in messages, and its definitions.
+
+    So does the mark of the file with its query, if there is one.
+    """
 
     mark: tuple[int, int, int]
+    query: tuple[int, int, int] | None
     name: str
     definitions: tuple[_Entry, ...]
 
@@ -94,25 +98,31 @@ class DefinitionCache:
         self._used: dict[str, _File] = {}
         self._is_new = False
 
-    def get(self, path: str) -> tuple[Definition, ...] | None:
-        """Definitions of a file, if it is as it was when they were decoded."""
+    def get(self, path: str, query: str | None = None) -> tuple[Definition, ...] | None:
+        """Definitions of a file, if it and that with its `query` are as when they were decoded."""
         known = self._known.get(path)
         if known is None or known.mark != _mark(path):
+            return None
+        if (known.query or query) and known.query != (query and _mark(query)):
             return None
         self._used[path] = known
         return tuple([each.definition(known.name) for each in known.definitions])
 
-    def put(self, path: str, found: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    def put(
+        self, path: str, found: tuple[Definition, ...], query: str | None = None
+    ) -> tuple[Definition, ...]:
         """Remember what a file defines, and give it back with its keys."""
         mark = _mark(path)
-        if not found or time.time_ns() - mark[0] <= RACY_NS:
+        of_query = None if query is None else _mark(query)
+        newest = max(mark[0], of_query[0] if of_query else 0)
+        if not found or time.time_ns() - newest <= RACY_NS:
             return found
         try:
             entries = tuple(map(_Entry.of, found))
         except OverflowError:
             return found
         name = found[0].file
-        self._used[path] = _File(mark, name, entries)
+        self._used[path] = _File(mark, of_query, name, entries)
         self._is_new = True
         return tuple(
             [entry.definition(name, e.snapshot) for e, entry in zip(found, entries, strict=True)]
@@ -133,7 +143,7 @@ def _stamp(config: Config) -> bytes:
             if path.is_file():
                 parts.append(f"{path}:{_mark(str(path))}")
     environment = hashlib.sha256("\n".join(parts).encode()).digest()
-    return b"odfbuild definitions 7\n" + code_stamp() + environment
+    return b"odfbuild definitions 8\n" + code_stamp() + environment
 
 
 def _mark(path: str) -> tuple[int, int, int]:

@@ -17,7 +17,9 @@ from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.columns import column_problems
 from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
+from odfbuild.project.query_files import with_query
 from odfbuild.project.source import Source, read_sources
+from odfbuild.project.sql_names import with_sql_names
 from odfbuild.project.times import time_problems
 from odfbuild.project.yaml.source import read_documents
 from odfbuild.values import Value
@@ -66,6 +68,12 @@ def _decode(source: Source) -> Read:
         return Read((), (_wrong(source, _name_in(source.text), [told]),))
     right: list[Definition] = []
     wrong: list[WrongDefinition] = []
+    if source.query is not None:
+        try:
+            documents = with_query(documents, source, source.query)
+        except ProjectError as error:
+            name = _name_of(next((each for each in documents if each is not None), None))
+            return Read((), (_wrong(source, name, [error]),))
     for index, data in enumerate(documents):
         if data is None:
             continue  # nothing between two `---`, or after the last one
@@ -145,7 +153,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
     found += _problems_of_times(snapshot, document)
     found += column_problems(snapshot, document.source, document.index)
     try:
-        normal = normalise_snapshot(snapshot)
+        normal = normalise_snapshot(with_sql_names(snapshot))
     except SnapshotErrors as error:
         found += [
             ProjectError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -12,13 +12,17 @@ from odfbuild.project.config import FILE, load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
+from odfbuild.project.source import (
+    QUERY_SUFFIXES,
+    TEMPLATE_SUFFIX,
+    UNIT_TEST_SUFFIXES,
+    YAML_SUFFIXES,
+    query_file_of,
+)
 from odfbuild.python_gc import paused_collector
 
 SHARED_FOLDERS = ("macros", "templates", "vars")
 """Folders of a project whose files any definition may depend on."""
-
-_UNIT_TESTS = tuple(f".test{suffix}" for suffix in (*YAML_SUFFIXES, TEMPLATE_SUFFIX))
 
 _NO_DEFINITIONS = frozenset((FILE, *SHARED_FOLDERS))
 
@@ -45,8 +49,11 @@ def _read(config: Config) -> Project:
         file = os.path.relpath(path, config.root)
         wrong.append(WrongDefinition(file=file, name=None, errors=(error,)))
 
-    files = definition_files(config.datasets, config.boundary.check_open, refuse)
-    found = {file: cache.get(file) for file in files}
+    paths = list(_scan(str(config.datasets), config.boundary.check_open, refuse, set()))
+    files = _definitions_among(paths)
+    queries = {each for each in paths if each.endswith(QUERY_SUFFIXES)}
+    beside = {file: name for file in files if queries and (name := query_file_of(file)) in queries}
+    found = {file: cache.get(file, beside.get(file)) for file in files}
     unread = [file for file in files if found[file] is None]
     if unread:
         from odfbuild.project.definitions import read_file
@@ -54,7 +61,7 @@ def _read(config: Config) -> Project:
         read = read_file(config, file)
         wrong += read.wrong
         # A file with mistakes is read again each time.
-        found[file] = read.right if read.wrong else cache.put(file, read.right)
+        found[file] = read.right if read.wrong else cache.put(file, read.right, beside.get(file))
     cache.save()
     definitions: Iterator[Definition]
     definitions = chain.from_iterable(each or () for each in found.values())
@@ -73,20 +80,31 @@ def definition_files(
     So is what else the root of a project has of YAML, where all of it is such a folder. Links for
     which `check_link` raises are not followed: `refuse` is told why.
     """
-    found = _scan(str(folder), check_link, refuse, set())
-    return sorted(each for each in found if not is_unit_test_file(each))
+    return _definitions_among(_scan(str(folder), check_link, refuse, set()))
+
+
+def query_files(folder: Path, check_link: Callable[[str], None]) -> list[str]:
+    """Paths of all files with the query of a definition below `folder`, as `definition_files`."""
+    found = _scan(str(folder), check_link, lambda _path, _error: None, set())
+    return sorted(each for each in found if each.endswith(QUERY_SUFFIXES))
 
 
 def unit_test_files(
     folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
 ) -> list[str]:
     """Paths of all files of unit tests below `folder`, as `definition_files`."""
-    return sorted(filter(is_unit_test_file, _scan(str(folder), check_link, refuse, set())))
+    found = _scan(str(folder), check_link, refuse, set())
+    return sorted(each for each in found if is_unit_test_file(each))
+
+
+def _definitions_among(paths: Iterable[str]) -> list[str]:
+    suffixes = (*YAML_SUFFIXES, TEMPLATE_SUFFIX)
+    return sorted(each for each in paths if each.endswith(suffixes) and not is_unit_test_file(each))
 
 
 def is_unit_test_file(path: str) -> bool:
     """Whether a YAML file has unit tests of queries in it, and no definitions."""
-    return path.endswith(_UNIT_TESTS)
+    return path.endswith(UNIT_TEST_SUFFIXES)
 
 
 def _scan(
@@ -95,7 +113,10 @@ def _scan(
     refuse: Callable[[str, OdfbuildError], None],
     linked: set[str],
 ) -> Iterator[str]:
-    """Paths of YAML files; `linked` are the folders to which links led so far."""
+    """Paths of files of YAML and of queries; `linked` are the folders to which links led so far.
+
+    Whether a link to a query may be followed is asked where it is read, with its definition.
+    """
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -108,6 +129,9 @@ def _scan(
             is_folder = entry.is_dir()
         except OSError:  # a link that leads to itself
             is_folder = False
+        if not is_folder and entry.name.endswith(QUERY_SUFFIXES):
+            yield entry.path
+            continue
         if not is_folder and not entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
             continue
         if entry.is_symlink():

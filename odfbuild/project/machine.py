@@ -18,6 +18,7 @@ from odfbuild.declared_settings import Fits, read, schema_of, setting
 from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, is_for_projects
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings
+from odfbuild.project.settings.notifying import Notify
 from odfbuild.project.settings.serving import Serving
 from odfbuild.sql.translate.named import Configured
 from odfbuild.values import Value
@@ -48,6 +49,7 @@ class Machine(Value):
     )
     folders: tuple[str, ...] = setting((), "Folders outside of a project that planning may read")
     serve: Serving = setting(Serving(), "Who may use `odfbuild serve`, and how much")
+    notify: tuple[Notify, ...] = setting((), "Whom to tell of failures; all entries count")
 
 
 class MachineFile(Value):
@@ -101,6 +103,7 @@ def with_variables(content: Mapping[str, Any]) -> dict[str, Any]:
         "ingest": ingest,
         "folders": named,
         "serve": serve,
+        "notify": read(Machine, {"notify": content.get("notify") or []}).notify,
     }
 
 

@@ -47,8 +47,8 @@ class Migration:
         return text_diff(self.before, self.after, self.file)
 
 
-def migrate(text: str, file: str) -> Migration:
-    """The text of a file of definitions in today's form.
+def migrate(text: str, file: str, query: Source | None = None) -> Migration:
+    """The text of a file of definitions in today's form; `query` is the file beside it.
 
     `ProjectError` when it is not YAML.
     """
@@ -69,7 +69,7 @@ def migrate(text: str, file: str) -> Migration:
     edits = [_edit(source, index, each) for index, one in enumerate(changes) for each in one]
     edits.sort(key=lambda edit: (edit.place.line or 0, edit.place.column or 0))
     return Migration(
-        file, text, after, (*([whole] if whole else []), *edits), _problems(after, file)
+        file, text, after, (*([whole] if whole else []), *edits), _problems(after, file, query)
     )
 
 
@@ -83,9 +83,9 @@ def _edit(source: Source, document: int, change: Change) -> Edit:
     return Edit(source.locate(document, change.path), change.message, change.lost)
 
 
-def _problems(text: str, file: str) -> tuple[OdfbuildError, ...]:
+def _problems(text: str, file: str, query: Source | None) -> tuple[OdfbuildError, ...]:
     try:
-        definitions_in(Source(file, text))
+        definitions_in(Source(file, text, query=query))
     except Errors as errors:
         return errors.errors
     return ()

@@ -19,6 +19,7 @@ from odfbuild.odf.queries import queries_of
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
+from odfbuild.project.settings.notifying import Notify
 from odfbuild.project.settings.serving import Serving
 from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import cache_folder, unpacked
@@ -44,6 +45,7 @@ class Config(Content, kw_only=True):
     folders: tuple[Path, ...] = ()
     given: Overrides = NO_OVERRIDES
     serving: Serving = Serving()
+    notify: tuple[Notify, ...] = ()
 
     @property
     def env(self) -> str | None:

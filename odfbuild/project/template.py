@@ -38,12 +38,14 @@ _RANDOM_FILTERS = ("random",)
 class Rendered:
     """YAML text of one instance.
 
-    `label` names its values (`origin=EWR`), `lines` gives the template's line of each line.
+    `label` names its values (`origin=EWR`), `lines` gives the template's line of each line. `query`
+    is the text of the template beside it with the same values, and the lines of that.
     """
 
     text: str
     label: str | None
     lines: tuple[int, ...]
+    query: tuple[str, tuple[int, ...]] | None = None
 
 
 def _any_file(path: str) -> None:
@@ -56,13 +58,15 @@ def render_template(
     root: Path,
     variables: Mapping[str, Any],
     check_open: Callable[[str], None] = _any_file,
+    query: tuple[str, str] | None = None,
 ) -> list[Rendered]:
     """All instances of a template; raises `ProjectError` (or several in `Errors`).
 
-    `check_open` raises for a file to include that must not be opened. Rendering runs in a process
+    `check_open` raises for a file to include that must not be opened. `query` is the name and the
+    text of the template of the query, where that is a file of its own. Rendering runs in a process
     of its own, within the bounds of `limits` (E0126).
     """
-    return bounded(_render_all, file, text, file, root, variables, check_open)
+    return bounded(_render_all, file, text, file, root, variables, check_open, query)
 
 
 def _render_all(
@@ -71,6 +75,7 @@ def _render_all(
     root: Path,
     variables: Mapping[str, Any],
     check_open: Callable[[str], None],
+    query: tuple[str, str] | None,
 ) -> list[Rendered]:
     environment = _environment(root, check_open)
     front, body, skipped = _split(text)
@@ -79,15 +84,19 @@ def _render_all(
     for instance in instances:
         label = ", ".join(f"{key}={value}" for key, value in instance.items()) or None
         try:
-            output = _render(environment, body, file, {**variables, **instance}, skipped, text)
+            values = {**variables, **instance}
+            output = _render(environment, body, file, values, skipped)
+            sql = "" if query is None else _render(environment, query[1], query[0], values, 0)
         except ProjectError as error:
             errors.append(error)
             continue
-        size += len(output)
-        if len(output) > FILE_BYTES or size > RENDERED_BYTES:
-            raise too_much(file, f"it renders more than {_mib(len(output) > FILE_BYTES)}")
+        largest = max(len(output), len(sql))
+        size += len(output) + len(sql)
+        if largest > FILE_BYTES or size > RENDERED_BYTES:
+            raise too_much(file, f"it renders more than {_mib(largest > FILE_BYTES)}")
         lines = tuple(line + skipped for line in _line_map(body, output))
-        rendered.append(Rendered(output, label, lines))
+        beside = None if query is None else (sql, tuple(_line_map(query[1], sql)))
+        rendered.append(Rendered(output, label, lines, beside))
     if errors:
         # The same mistake shows in every instance: report each place once.
         raise Errors({(str(e.location), e.message): e for e in errors}.values())
@@ -132,7 +141,7 @@ def _instances(
 ) -> list[dict[str, Any]]:
     if front is None:
         return [{}]
-    rendered = _render(environment, front, file, variables, 0, front)
+    rendered = _render(environment, front, file, variables, 0)
     documents = read_documents(rendered, file)
     data = documents[0] if documents else {}
     for key in data:
@@ -171,7 +180,6 @@ def _render(
     file: str,
     values: Mapping[str, Any],
     skipped: int,
-    source: str,
 ) -> str:
     from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError
 

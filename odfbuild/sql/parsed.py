@@ -22,7 +22,16 @@ from odfbuild.limits import (
     QUERY_TOKENS,
 )
 
-__all__ = ["PIPE", "AsWritten", "Counted", "SqlglotError", "TooMuch", "parsed", "statements"]
+__all__ = [
+    "PIPE",
+    "AsWritten",
+    "Counted",
+    "SqlglotError",
+    "TooMuch",
+    "parsed",
+    "statements",
+    "tables_in",
+]
 
 PIPE = "|>"
 """The parser makes other queries of those with pipes, and does not know all of them."""
@@ -145,3 +154,17 @@ def parsed(text: str) -> exp.Query | None:
     except (SqlglotError, RecursionError):
         return None
     return found[0] if len(found) == 1 and isinstance(found[0], exp.Query) else None
+
+
+def tables_in(text: str) -> frozenset[str]:
+    """Names in lower case of what a query reads, without its common table expressions.
+
+    Empty where it is not understood.
+    """
+    tree = parsed(text)
+    if tree is None:
+        return frozenset()
+    own = {each.alias.lower() for each in tree.find_all(exp.CTE)}
+    named = (each for each in tree.find_all(exp.Table) if isinstance(each.this, exp.Identifier))
+    found = (".".join(part.name.lower() for part in each.parts) for each in named)
+    return frozenset(name for name in found if name not in own)

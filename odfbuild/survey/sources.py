@@ -59,7 +59,7 @@ def probe_all(
             memory.watched(definition, seen)
             continue
         name = definition.name
-        source, index = _polling_source(definition)
+        source, index = polling_source(definition)
         if source is None:
             memory.watched(definition, NOTHING_TO_WATCH)
             continue
@@ -157,7 +157,8 @@ class _Behind(Value):
         return found, late
 
 
-def _polling_source(definition: Definition) -> tuple[SetPollingSource | None, int]:
+def polling_source(definition: Definition) -> tuple[SetPollingSource | None, int]:
+    """The source of a root that asks for data, and which of its events that is."""
     for index, event in enumerate(definition.snapshot.metadata):
         if isinstance(event, SetPollingSource):
             return event, index

@@ -78,7 +78,8 @@ class Survey(Value):
 class PlanRequest(Value, kw_only=True):
     """What is asked of a plan beside what is there.
 
-    `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
+    `fetch_uncacheable`: also read sources again that give nothing to compare with. `refresh`: ask
+    web servers for new versions, and repositories for new blocks; uses the network. `rebuilds` are
     datasets to be computed again, `corrections` changelogs that are to follow their query now,
     `deletions` chains without a definition that are to go, `forward` datasets whose changed query
     holds for new records only, whatever the settings say, `rewrites` tables that may be written
@@ -89,6 +90,7 @@ class PlanRequest(Value, kw_only=True):
 
     selection: Selection | None = None
     fetch_uncacheable: bool = False
+    refresh: bool = False
     rebuilds: tuple[Consent, ...] = ()
     corrections: tuple[Consent, ...] = ()
     deletions: tuple[Consent, ...] = ()
@@ -98,7 +100,8 @@ class PlanRequest(Value, kw_only=True):
     limit: Limit | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.selection or self.fetch_uncacheable or self.consents or self.deletions)
+        asked = self.selection or self.fetch_uncacheable or self.refresh
+        return bool(asked or self.consents or self.deletions)
 
     @property
     def consents(self) -> tuple[Consent, ...]:
@@ -118,7 +121,7 @@ def survey(
         return _survey(start, PlanRequest() if plan_request is None else plan_request, given)
 
 
-def with_news(found: Survey) -> Survey:
+def _with_news(found: Survey) -> Survey:
     """The same, with what repositories say now of the datasets of others in the plan."""
     from odfbuild.exchange.repositories.refresh import news_of
 
@@ -200,7 +203,8 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     plan = _with_windows(plan, found, slices)
     if probed.unread:
         plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.unread)))
-    return replace(found, plan=_with_tables(plan, found, plan_request.rewrites))
+    found = replace(found, plan=_with_tables(plan, found, plan_request.rewrites))
+    return _with_news(found) if plan_request.refresh else found
 
 
 def _anew(memory: Memory) -> Memory:
@@ -241,8 +245,17 @@ def _as_asked(
     selected = [each for each in project.definitions if each.name in chosen]
     fresh = _anew(memory)
     probed = probe_all(
-        project, workspace, selected, projections, fresh, plan_request.fetch_uncacheable
+        project,
+        workspace,
+        selected,
+        projections,
+        fresh,
+        plan_request.fetch_uncacheable,
     )
+    if plan_request.refresh:
+        from odfbuild.survey.servers import told_by_servers
+
+        probed.facts.update(told_by_servers(project, selected, projections, probed.facts))
     if branch is not None:
         probed.refusals.update(branch.refusals(selected))
     rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)

@@ -10,7 +10,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.project.format import Formatted, format_text
 from odfbuild.project.load import definition_files
 from odfbuild.project.rewrite import replace_text
-from odfbuild.project.source import TEMPLATE_SUFFIX, read_text
+from odfbuild.project.source import QUERY_SUFFIXES, TEMPLATE_SUFFIX, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,10 @@ def format_files(
     templates = tuple(path for path in named if path.name.endswith(TEMPLATE_SUFFIX))
     for path in named:
         if path in templates:
+            continue
+        if path.name.endswith(QUERY_SUFFIXES):
+            text = read_text(path, str(path))
+            found.append(Formatted(str(path), text, text, kept="queries stay as they are"))
             continue
         try:
             found.append(format_text(read_text(path, str(path)), str(path)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -13,11 +14,12 @@ from odfbuild.project.lint.finding import Finding
 from odfbuild.project.lint.flaw import Flaw
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
 from odfbuild.project.lint.sources import flaws_of_definition
+from odfbuild.project.load import query_files
 from odfbuild.project.locate import locate_in_query
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.rewrite import replace_text
 from odfbuild.project.settings.lint import RULES, Rule
-from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
+from odfbuild.project.source import TEMPLATE_SUFFIX, definition_files_of, read_sources, read_text
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.queries import wrong_queries
@@ -49,6 +51,7 @@ def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
         if (level := _level(project, flaw.rule)) != "off"
     ]
     findings += _ambiguous(project, definitions)
+    findings += _lone_queries(project) if chosen is None else []
     findings += _wrong(found, {each.name for each in definitions}, whole=chosen is None)
     # Each instance of a template has the flaw of its template: the first one is enough.
     unique = {_what(each): each for each in findings[::-1]}
@@ -134,6 +137,26 @@ def _ambiguous_finding(rule: Rule, level: str, each: AmbiguousText, place: Locat
         place,
         can_fix=True,
     )
+
+
+def _lone_queries(project: Project) -> Iterator[Finding]:
+    """Files with queries that are read by nobody, maybe as they are called otherwise."""
+    rule = RULES["lone-query"]
+    level = _level(project, rule.name)
+    config = project.config
+    folder = config.datasets if level != "off" else None
+    for path in query_files(folder, config.boundary.check_open) if folder else ():
+        file = os.path.relpath(path, config.root)
+        wanted = definition_files_of(file)
+        if not any((config.root / each).exists() for each in wanted):
+            yield Finding(
+                rule,
+                level,
+                f"no definition has this query: there is no {wanted[0]}",
+                "call it as the file of the definition that it belongs to, or move it out of the "
+                "folder of definitions",
+                Location(file),
+            )
 
 
 def _finding(project: Project, definition: Definition, flaw: Flaw, level: str) -> Finding:

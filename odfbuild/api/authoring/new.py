@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from odfbuild.api.authoring.new_derived import derived_wanted
-from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name
+from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name, missing
 from odfbuild.api.authoring.new_root import root_wanted
-from odfbuild.api.authoring.scaffold import KINDS, Root, derived_text, root_text
+from odfbuild.api.authoring.scaffold import KINDS, Root, derived_text, query_text, root_text
 from odfbuild.errors import GraphError, ProjectError
-from odfbuild.odf.identity import DatasetAlias
+from odfbuild.odf.identity import DatasetAlias, identifier_of, name_for
 from odfbuild.plan.graph.build import build_graph
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.editor import schema_comment, write_definition
 from odfbuild.project.model import Config, Definition, Project
-from odfbuild.project.source import TEMPLATE_SUFFIX, Source
-from odfbuild.project.template import render_template
+from odfbuild.project.source import TEMPLATE_SUFFIX, Source, query_file_of, sources_of
 from odfbuild.survey.definitions import Definitions
 from odfbuild.wording import did_you_mean
 
@@ -29,13 +29,16 @@ from odfbuild.wording import did_you_mean
 class NewFile:
     """A new file, relative to the root of the project, and the datasets that it defines.
 
-    `warnings` say what else is needed before its data can be read.
+    `warnings` say where a dataset is called otherwise than was asked for, and what else is needed
+    before its data can be read. `query` is the text of `query_file` beside it, if it has one.
     """
 
     file: str
     text: str
     names: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    query_file: str | None = None
+    query: str | None = None
 
 
 def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
@@ -43,31 +46,58 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
     config = found.project.config
     if wanted.kind not in KINDS:
         raise _not_a_kind(wanted.kind)
+    notes = []
+    possible = name_for(wanted.name)
+    if possible is not None:
+        notes.append(_renamed(wanted.name, possible))
+        wanted = replace(wanted, name=possible)
     _check_name(wanted.name, found.project.definitions)
     is_template = wanted.kind == "matrix"
     suffix = TEMPLATE_SUFFIX if is_template else ".yaml"
     path = config.datasets / f"{wanted.name}{suffix}"
     file = os.path.relpath(path, config.root)
-    if path.exists():
-        raise ProjectError(
-            f"{file} is there already",
-            code="E0114",
-            dataset=wanted.name,
-            help="choose another name, or edit that file",
-        )
+    query_file = query_file_of(file)
+    for each in (file, query_file):
+        if each is not None and os.path.lexists(config.root / each):
+            raise ProjectError(
+                f"{each} is there already",
+                code="E0114",
+                dataset=wanted.name,
+                help="choose another name, or edit that file",
+            )
     schema = schema_comment(config.root, path)
     warnings: tuple[str, ...] = ()
+    query: Source | None = None
     if wanted.kind in ("derivative", "matrix"):
-        text = derived_text(derived_wanted(wanted, found), schema)
+        derived = derived_wanted(wanted, found)
+        if wanted.sql_file and query_file is not None:
+            query = Source(query_file, query_text(derived))
+        text = derived_text(derived, schema, PurePath(query.file).name if query else None)
+    elif wanted.sql_file:
+        raise missing(
+            f"a dataset of kind '{wanted.kind}' has no query",
+            "leave --sql-file out, or create a derivative or a matrix",
+        )
     else:
         root = root_wanted(wanted, config)
         text, warnings = root_text(root, schema), _warnings(root, config)
-    return NewFile(file, text, _checked(text, file, found), warnings)
+    names = _checked(text, file, query, found)
+    begun = NewFile(file, text, names, (*notes, *warnings))
+    return begun if query is None else replace(begun, query_file=query.file, query=query.text)
 
 
 def write(begun: NewFile, config: Config) -> None:
     """Put the file there, and the schema that it names."""
+    if begun.query_file is not None:
+        write_definition(config.root, config.root / begun.query_file, begun.query or "")
     write_definition(config.root, config.root / begun.file, begun.text)
+
+
+def _renamed(table: str, name: str) -> str:
+    return (
+        f"names of datasets have no `_`: '{table}' is called '{name}'; queries that read it can "
+        f"say `FROM {identifier_of(name)}`"
+    )
 
 
 def _warnings(root: Root, config: Config) -> tuple[str, ...]:
@@ -81,17 +111,10 @@ def _warnings(root: Root, config: Config) -> tuple[str, ...]:
     )
 
 
-def _checked(text: str, file: str, found: Definitions) -> tuple[str, ...]:
+def _checked(text: str, file: str, query: Source | None, found: Definitions) -> tuple[str, ...]:
     """Names of what the new file defines; raises `Errors` where the project has no place for it."""
     config = found.project.config
-    sources = [Source(file, text)]
-    if file.endswith(TEMPLATE_SUFFIX):
-        sources = [
-            Source(file, each.text, each.label, each.lines, text)
-            for each in render_template(
-                text, file, config.root, config.vars, config.boundary.check_open
-            )
-        ]
+    sources = sources_of(text, file, config, query)
     made = [definition for source in sources for definition in definitions_in(source)]
     project = Project(config=config, definitions=(*found.project.definitions, *made))
     build_graph(project, found.projections)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name, check_column, missing
 from odfbuild.api.authoring.scaffold import Derived, Input, alias_of
 from odfbuild.errors import GraphError, ProjectError, together
-from odfbuild.odf.identity import is_name
+from odfbuild.odf.identity import is_name, name_for
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.survey.definitions import Definitions
 from odfbuild.wording import did_you_mean
@@ -44,7 +44,7 @@ def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tu
     inputs: list[Input] = []
     errors = []
     for folded, text in {name.lower(): name for name in names}.items():
-        name = spelled.get(folded)
+        name = spelled.get(folded) or spelled.get(name_for(folded) or "")
         if name is None:
             errors.append(
                 GraphError(

@@ -16,7 +16,7 @@ class NewDatasetRequest:
     """What was asked for; `sources` are files, an address or inputs, as `kind` has it.
 
     `read` names a format, `sample` a local file that looks like the data, `over` a column and its
-    values (`country=NO,PT`).
+    values (`country=NO,PT`). With `sql_file` the query gets a file of its own.
     """
 
     kind: str
@@ -27,6 +27,7 @@ class NewDatasetRequest:
     read: str | None = None
     sample: Path | None = None
     over: str | None = None
+    sql_file: bool = False
     description: str | None = None
 
 

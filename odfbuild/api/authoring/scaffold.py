@@ -153,8 +153,11 @@ def _merge_because(root: Root, key: Sequence[str]) -> list[str]:
     return [what, *wrap(f"Check this key: it is unique in {_looked_at(root)}.", _WIDTH)]
 
 
-def derived_text(derived: Derived, schema: str) -> str:
-    """The YAML of a derivative, or of a template of derivatives."""
+def derived_text(derived: Derived, schema: str, query_file: str | None = None) -> str:
+    """The YAML of a derivative, or of a template of derivatives.
+
+    With a `query_file`, the query is in the file of that name beside it.
+    """
     is_matrix = derived.over is not None
     name = text_as_yaml(derived.name)
     if is_matrix:
@@ -171,8 +174,14 @@ def derived_text(derived: Derived, schema: str) -> str:
         values=derived.values,
         inputs=derived.inputs,
         query=_query(derived),
+        query_file=query_file,
         description=derived.description or f"Records of {read}{which}",
     )
+
+
+def query_text(derived: Derived) -> str:
+    """The query of a derivative, or of a template of derivatives, as a file of its own."""
+    return "".join(f"{line}\n" for line in _query(derived))
 
 
 def _query(derived: Derived) -> list[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import email.utils
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class Request:
     """What is asked. `shown` is the URL as messages may show it; `own` headers may be secret.
 
     `templates` are texts of the definition that values were filled into.
@@ -69,18 +70,15 @@ def fetch_http(
     import httpx
 
     settings = context.settings
-    headers = step.headers or ()
-    own = dict(resolved_header(header) for header in headers)
-    templates = (step.url, *(header.value for header in headers))
-    request = _Request(url, step.url, own, state, context.moved, templates)
+    request = request_of(step, url, state, moved=context.moved)
     kept = KeptDownload(context, url)
-    if state is not None and _state_of(kept.about) == state:
+    if state is not None and state_of(kept.about) == state:
         kept.forget()  # it was committed by a run that ended right then
     timeout = httpx.Timeout(settings.idle_seconds, connect=settings.connect_seconds)
     with httpx.Client(timeout=timeout, follow_redirects=False) as client:
         changed = _with_retries(client, request, kept, settings.attempts)
     if changed:
-        new = _state_of(kept.about)
+        new = state_of(kept.about)
         modified = _modified(kept.about)
         event_time = event_time_of(
             step.event_time,
@@ -94,8 +92,18 @@ def fetch_http(
     kept.forget()
 
 
+def request_of(
+    step: FetchStepUrl, url: str, state: SourceState | None, *, moved: bool = False
+) -> Request:
+    """The request of a fetch step; raises `IngestError` where a header cannot be filled in."""
+    headers = step.headers or ()
+    own = dict(resolved_header(header) for header in headers)
+    templates = (step.url, *(header.value for header in headers))
+    return Request(url, step.url, own, state, moved, templates)
+
+
 def _with_retries(
-    client: httpx.Client, request: _Request, kept: KeptDownload, attempts: int
+    client: httpx.Client, request: Request, kept: KeptDownload, attempts: int
 ) -> bool:
     import httpx
 
@@ -122,32 +130,42 @@ def _with_retries(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _attempt(client: httpx.Client, request: _Request, kept: KeptDownload) -> bool:
+def _attempt(client: httpx.Client, request: Request, kept: KeptDownload) -> bool:
     """Whether there is news, and if so all of it is in `kept.data`."""
+    with answered(client, "GET", request, _conditions(request, kept)) as response:
+        return _take(response, request, kept)
+
+
+@contextmanager
+def answered(
+    client: httpx.Client, method: str, request: Request, conditions: Mapping[str, str]
+) -> Iterator[httpx.Response]:
+    """The response to a request, behind its redirects, before its body is read."""
     import httpx
 
     # The bytes are the data: no transport compression, so that what is stored is what is served.
     standard = {"Accept-Encoding": "identity", "User-Agent": f"odfbuild/{__version__}"}
-    standard |= _conditions(request, kept)
+    standard |= conditions
     try:
         origin = url = httpx.URL(request.url)
         for _ in range(_REDIRECTS + 1):
             # Headers of the definition may hold secrets, which another server must not get.
             headers = {name.encode(): value.encode() for name, value in standard.items()}
             headers |= request.own if _same_origin(url, origin) else {}
-            with client.stream("GET", url, headers=headers) as response:
+            with client.stream(method, url, headers=headers) as response:
                 if response.status_code in _MOVED and "location" in response.headers:
                     url = url.join(response.headers["location"])
                     if url.scheme not in ("http", "https"):
                         raise _refused(request, f"it redirects to a {url.scheme}: address")
                     continue
-                return _take(response, request, kept)
+                yield response
+                return
     except httpx.UnsupportedProtocol as error:
         raise _refused(request, request.words(error)) from None
     raise _refused(request, f"it redirects more than {_REDIRECTS} times")
 
 
-def _conditions(request: _Request, kept: KeptDownload) -> dict[str, str]:
+def _conditions(request: Request, kept: KeptDownload) -> dict[str, str]:
     """Headers by which the server may answer with less than everything."""
     headers = {}
     if kept.is_complete:
@@ -157,21 +175,28 @@ def _conditions(request: _Request, kept: KeptDownload) -> dict[str, str]:
             headers["If-Modified-Since"] = str(kept.about.last_modified)
         return headers
     # At a new address an old time of modification proves nothing.
-    if request.state is not None and request.state.kind == ETAG:
-        headers["If-None-Match"] = request.state.value
-    elif request.state is not None and request.state.kind == LAST_MODIFIED and not request.moved:
-        moment = Timestamp.parse(request.state.value).to_datetime()
-        headers["If-Modified-Since"] = email.utils.format_datetime(moment, usegmt=True)
+    if request.state is not None and not (request.moved and request.state.kind == LAST_MODIFIED):
+        headers |= unless(request.state)
     if kept.size:
         headers["Range"] = f"bytes={kept.size}-"
         headers["If-Range"] = str(kept.about.etag or kept.about.last_modified)
     return headers
 
 
+def unless(state: SourceState) -> dict[str, str]:
+    """The header by which a server answers 304 where its data still has that state."""
+    if state.kind == ETAG:
+        return {"If-None-Match": state.value}
+    if state.kind != LAST_MODIFIED:
+        return {}
+    moment = Timestamp.parse(state.value).to_datetime()
+    return {"If-Modified-Since": email.utils.format_datetime(moment, usegmt=True)}
+
+
 _CONDITIONS = {"if-none-match", "if-modified-since"}
 
 
-def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bool:
+def _take(response: httpx.Response, request: Request, kept: KeptDownload) -> bool:
     status = response.status_code
     if status == 304:
         if not _CONDITIONS & set(response.request.headers):
@@ -191,8 +216,8 @@ def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bo
             kept.forget()
             raise _Again("the server sent another part of the data than was asked for", 0)
     elif status == 200:
-        about = _about(response.headers)
-        new = _state_of(about)
+        about = validators_of(response.headers)
+        new = state_of(about)
         if new is not None and new == request.state:
             return False
         kept.begin(about)
@@ -204,7 +229,8 @@ def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bo
     return True
 
 
-def _about(headers: httpx.Headers) -> ResponseValidators:
+def validators_of(headers: httpx.Headers) -> ResponseValidators:
+    """What the headers of a response say of the version of its data."""
     tag, modified = headers.get("etag"), headers.get("last-modified")
     length = headers.get("content-length", "")
     return ResponseValidators(
@@ -228,7 +254,7 @@ def _is_strong(tag: str | None, modified: str | None, date: str | None) -> bool:
     return age >= timedelta(seconds=1)
 
 
-def _state_of(about: ResponseValidators) -> SourceState | None:
+def state_of(about: ResponseValidators) -> SourceState | None:
     """What tells this version from others, best first."""
     if about.etag is not None:
         return etag(about.etag)
@@ -263,7 +289,7 @@ def _same_origin(one: httpx.URL, other: httpx.URL) -> bool:
 
 
 def _unreachable(
-    request: _Request, reason: str, attempts: int, pause: float, size: int
+    request: Request, reason: str, attempts: int, pause: float, size: int
 ) -> IngestError:
     notes = [f"tried {attempts} times" if attempts > 1 else "tried once"]
     if pause > _LONGEST_WAIT:
@@ -278,7 +304,7 @@ def _unreachable(
     )
 
 
-def _not_trusted(request: _Request, error: Exception) -> IngestError:
+def _not_trusted(request: Request, error: Exception) -> IngestError:
     return IngestError(
         scrub(f"cannot fetch {request.shown}: its certificate is not trusted: {error}"),
         code="E0405",
@@ -287,7 +313,7 @@ def _not_trusted(request: _Request, error: Exception) -> IngestError:
     )
 
 
-def _refused(request: _Request, reason: str) -> IngestError:
+def _refused(request: Request, reason: str) -> IngestError:
     return IngestError(
         scrub(f"cannot fetch {request.shown}: {reason}"),
         code="E0405",

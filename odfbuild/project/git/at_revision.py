@@ -19,10 +19,19 @@ from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.load import SHARED_FOLDERS, read_project
 from odfbuild.project.model import Config, Project
 from odfbuild.project.overrides import Overrides
-from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
+from odfbuild.project.source import (
+    QUERY_SUFFIXES,
+    TEMPLATE_SUFFIX,
+    YAML_SUFFIXES,
+    definition_files_of,
+    query_file_of,
+)
 
 if TYPE_CHECKING:
     from git import Commit, Repo
+
+
+_DEFINING = (*YAML_SUFFIXES, TEMPLATE_SUFFIX, *QUERY_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +54,7 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[RevisionPair]:
         after = _commit(repo, new) if new is not None else None
         prefix = config.root.relative_to(Path(str(repo.working_tree_dir)).resolve())
         changed = _changed_files(repo, before, after, PurePosixPath(prefix))
-        files = None if any(map(_is_shared, changed)) else changed
+        files = None if any(map(_is_shared, changed)) else _with_queries(changed)
         with _exported(before, prefix, files, config.given, old) as left:
             if after is None:
                 now = read_project(config.root, config.given)
@@ -110,6 +119,13 @@ def _changed_files(
     }
 
 
+def _with_queries(files: set[str]) -> set[str]:
+    """Files, with the query beside each definition, and the definition beside each query."""
+    beside = {name for file in files if (name := query_file_of(file)) is not None}
+    queries = (file for file in files if file.endswith(QUERY_SUFFIXES))
+    return files | beside | {name for file in queries for name in definition_files_of(file)}
+
+
 def _is_shared(path: str) -> bool:
     return path == FILE or path.split("/", 1)[0] in SHARED_FOLDERS
 
@@ -145,7 +161,7 @@ def _blobs(
     )
     for path in filter(None, listed.split("\0")):
         inside = PurePosixPath(path).relative_to(base).as_posix()
-        defines = inside.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)) and not _is_hidden(inside)
+        defines = inside.endswith(_DEFINING) and not _is_hidden(inside)
         if _is_shared(inside) or (defines and (files is None or inside in files)):
             yield inside, (commit.tree / path).data_stream.read()
 

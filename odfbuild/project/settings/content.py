@@ -11,6 +11,7 @@ from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.branches import BranchSettings
 from odfbuild.project.settings.by_name import Name
 from odfbuild.project.settings.checks import Declared
+from odfbuild.project.settings.describing import Described
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
@@ -84,6 +85,9 @@ class Content(Value, kw_only=True):
     )
     owners: tuple[Ownership, ...] = setting(
         (), "Owners of datasets; of several entries that match, the last one wins"
+    )
+    descriptions: tuple[Described, ...] = setting(
+        (), "Descriptions of columns; of several entries that match, the last one wins"
     )
     show: tuple[Shown, ...] = setting(
         (),

@@ -34,6 +34,7 @@ RULES = {
         Rule("L022", "date-pattern", "minutes for months in the pattern of a date, or vice versa"),
         Rule("L023", "unnamed-column", "a column of a result without a name"),
         Rule("L024", "comma-join", "tables behind a comma, and no condition"),
+        Rule("L025", "lone-query", "a file with a query and no definition beside it"),
     )
 }
 """All rules by name, in the order of their codes."""

@@ -57,7 +57,9 @@ class TableSettings(Value):
     format: FormatName = setting(about="Format of the table")
     location: Location = setting()
     name: Name = setting(
-        "{dataset}", "Name of the table, and of its folder below `location`; unique in a project"
+        "{dataset}",
+        "Name of the table, and of its folder below `location`; unique in a project. `{dataset}` "
+        "stands for the name of the dataset, `{identifier}` for the same with `_` for `-` and `.`",
     )
     group: Name | None = setting(
         None, "For kartothek: the dataset of kartothek whose tables these are (default: one each)"

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.odf.identity import identifier_of
 from odfbuild.project.settings.by_name import matching
 from odfbuild.project.settings.tables import FormatName, TableSettings
 from odfbuild.values import Value
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 PLACEHOLDER = "{dataset}"
 """Stands in names of tables for that of the dataset."""
+IDENTIFIER = "{identifier}"
+"""Stands for the same as SQL takes it without quotes."""
 
 
 class Table(Value, kw_only=True):
@@ -81,7 +84,9 @@ def location_of(config: Config, entry: TableSettings) -> str:
 
 def _table(config: Config, number: int, entry: TableSettings, dataset: str) -> Table:
     return Table(
-        name=entry.name.replace(PLACEHOLDER, dataset.replace("/", ".")),
+        name=entry.name.replace(PLACEHOLDER, dataset.replace("/", ".")).replace(
+            IDENTIFIER, identifier_of(dataset)
+        ),
         dataset=dataset,
         format=entry.format,
         location=_absolute(config.root, location_of(config, entry)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import ProjectError
 from odfbuild.project.settings.tables import FormatName
-from odfbuild.project.tables.declared import PLACEHOLDER
+from odfbuild.project.tables.declared import IDENTIFIER, PLACEHOLDER
 from odfbuild.project.yaml.source import locate
 
 if TYPE_CHECKING:
@@ -45,16 +45,20 @@ def wrong_tables(content: Content, text: str, file: str) -> Iterator[ProjectErro
                 )
         for key in ("name", "group"):
             value = getattr(entry, key)
-            if value is not None and not _NAME.fullmatch(value.replace(PLACEHOLDER, "x")):
+            if value is not None and not _NAME.fullmatch(_without_placeholders(value)):
                 yield ProjectError(
                     f"'{value}' cannot be the name of a table: names have letters, digits, '-', "
-                    "'.' and '_', and {dataset} for that of the dataset",
+                    "'.' and '_', and {dataset} or {identifier} for that of the dataset",
                     code="E1302",
                     location=at(key),
                     help='give another name, such as `"{dataset}-delta"`',
                 )
         for key in ("partitionBy", "indices", "sort"):
             yield from _twice(key, getattr(entry, _FIELDS[key]), at)
+
+
+def _without_placeholders(name: str) -> str:
+    return name.replace(PLACEHOLDER, "x").replace(IDENTIFIER, "x")
 
 
 def _twice(key: str, columns: Sequence[str], at: Any) -> Iterator[ProjectError]:

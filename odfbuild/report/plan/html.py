@@ -10,6 +10,7 @@ from odfbuild.plan.saved import SavedPlan
 from odfbuild.report.errors import render_error
 from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.html import render_page
+from odfbuild.report.plan.unseen import is_unseen
 from odfbuild.report.plan.view import view
 from odfbuild.report.records.data_diff.html import page_values
 
@@ -32,8 +33,8 @@ def render_html(saved: SavedPlan, records: Comparison | None = None) -> str:
 
 
 def _affected(plan: Plan) -> list[DatasetPlan]:
-    """The datasets that something happens to."""
-    return [each for each in plan.datasets if each.actions]
+    """The datasets that something is known to happen to."""
+    return [each for each in plan.datasets if each.actions and not is_unseen(each)]
 
 
 def _drawing(plan: Plan, rows: Set[str]) -> str | None:

@@ -49,6 +49,7 @@ def render_markdown(
     tail = [
         *([] if records is None else ["#### Records", "", *data_diff_lines(records, budget // 3)]),
         *_external(seen, budget // 8),
+        *_unseen(seen, budget // 8),
         *_owners(seen, owners, budget // 8),
         *_tail(seen, saved),
     ]
@@ -93,6 +94,19 @@ def _external(seen: PlanView, room: int) -> list[str]:
     shown, _ = fitting(lines, room)
     more = left_out(len(lines) - len(shown), "more external dataset")
     return ["External datasets:", "", *shown, *more, ""] if lines else []
+
+
+def _unseen(seen: PlanView, room: int) -> list[str]:
+    """What apply has to look at: a line, which unfolds."""
+    unseen = seen.unseen
+    if not unseen:
+        return []
+    lines = [f"- {code(row.name)}: {escaped(row.causes[0])}" for row in unseen.sources]
+    lines += [f"- {code(row.name)}" for row in unseen.downstream]
+    shown, _ = fitting(lines, room)
+    more = left_out(len(lines) - len(shown), "more dataset")
+    summary = f"<summary>{escaped(unseen.line)}</summary>"
+    return ["<details>", summary, "", unseen.hint, "", *shown, *more, "</details>", ""]
 
 
 def _owners(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[str]:

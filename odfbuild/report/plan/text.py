@@ -45,15 +45,33 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     seen = view(plan)
     drift = drift_lines(seen.drift, color=color)
     external = _external(seen, full=full)
+    unseen = _unseen(seen, color=color, full=full)
     if not seen.has_changes:
         lines = [*drift, *(_line(row, 1, len(row.name), color=color) for row in seen.rows)]
-        lines += [*([""] if lines and external else []), *external]
+        for more in (external, unseen):
+            lines += [*([""] if lines and more else []), *more]
         return "\n".join([*lines, *([""] if lines else []), *seen.publishing, seen.nothing])
     lines = [seen.head, "", *drift, *([""] if drift else [])]
     rows = render_rows(seen.rows, color=color, full=full)
     lines += [*rows, ""] if rows else []
     lines += [*external, ""] if external else []
+    lines += [*unseen, ""] if unseen else []
     return "\n".join([*lines, *seen.notes, *seen.publishing, seen.closing])
+
+
+def _unseen(seen: PlanView, *, color: bool, full: bool) -> list[str]:
+    """What apply has to look at, in a line; of servers that were asked and did not tell, why."""
+    unseen = seen.unseen
+    if not unseen:
+        return []
+    if full:
+        rows = [*unseen.sources, *unseen.downstream]
+        return [unseen.line, *render_rows(rows, color=color, full=True)]
+    ask = "" if unseen.refreshed else ", --refresh asks web servers"
+    lines = [f"{unseen.line.rstrip('.')} (--full lists all{ask})."]
+    silent = [f"  {row.sign} {row.name}  {row.causes[0]}" for row in unseen.unanswered[:PINNED]]
+    more = len(unseen.unanswered) - len(silent)
+    return [*lines, *silent, *([f"  … and {count(more, 'more source')}"] if more else [])]
 
 
 def _external(seen: PlanView, *, full: bool) -> list[str]:

@@ -37,16 +37,17 @@ from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
+from odfbuild.report.plan.unseen import NOTHING_UNSEEN, Unseen, is_unseen, unseen_of
 from odfbuild.sql.mode import Mode
 from odfbuild.values import Value
 from odfbuild.wording import count
 
-_NO_CHANGES = "No changes. All datasets are up to date."
-_NONE_SELECTED = "No changes. The selected datasets are up to date."
-
 
 class PlanView(Value, kw_only=True):
-    """A plan as rows between a head line and closing lines; what drifted comes before the rows."""
+    """A plan as rows between a head line and closing lines; what drifted comes before the rows.
+
+    What may happen, because `unseen` sources may have new data, is told apart from what will.
+    """
 
     project: str
     head: str
@@ -58,6 +59,7 @@ class PlanView(Value, kw_only=True):
     closing: str
     refused: int
     waiting: int
+    unseen: Unseen = NOTHING_UNSEEN
     promotes: str | None = None
     branch: str | None = None
     publishes: bool = False
@@ -70,10 +72,12 @@ class PlanView(Value, kw_only=True):
             return f"No changes. The heads have all that the branch '{self.promotes}' has."
         if self.branch is not None:
             return f"No changes in branch {self.branch}."
-        if not self.waiting:
-            return _NO_CHANGES if self.complete else _NONE_SELECTED
-        waiting = count(self.waiting, "dataset")
-        return f"No changes. {waiting} with results of an earlier query; all others are up to date."
+        seen = " that plan can check" if self.unseen else ""
+        if self.waiting:
+            waiting = f"{count(self.waiting, 'dataset')} with results of an earlier query"
+            return f"No changes. {waiting}; all others{seen} are up to date."
+        which = "All datasets" if self.complete else "The selected datasets"
+        return f"No changes. {which}{seen} are up to date."
 
     @property
     def has_changes(self) -> bool:
@@ -93,7 +97,11 @@ def view(plan: Plan) -> PlanView:
     The rest is in order of work.
     """
     rank = {Action.REFUSE: 0, Action.REBUILD: 1, Action.DELETE: 1, Action.FORGET: 3}
-    found = [d for d in plan.datasets if d.actions or _is_cosmetic(d) or d.query_waits]
+    found = [
+        d
+        for d in plan.datasets
+        if (d.actions and not is_unseen(d)) or _is_cosmetic(d) or d.query_waits
+    ]
     found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
     affected = sum(bool(dataset.actions) for dataset in found)
     selected = "" if plan.complete or plan.branch else " selected"
@@ -102,11 +110,17 @@ def view(plan: Plan) -> PlanView:
     counts = summary(plan)
     of = plan.project if plan.promotes is None else f"the promotion of {plan.promotes}"
     starts = {each.dataset: each for each in plan.branch.starts} if plan.branch else {}
+
+    def rows(datasets: Sequence[DatasetPlan]) -> Sequence[Row]:
+        return _Rows(datasets, readers, windows, starts)
+
+    readers, windows = Readers(plan), {each.dataset: each for each in plan.windows}
     return PlanView(
         project=plan.project,
         head=f"Plan for {of}{where}: {total}, {affected} affected",
         drift=plan.drift,
-        rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}, starts),
+        rows=rows(found),
+        unseen=unseen_of(plan, rows),
         external=external_lines(plan),
         publishing=(*_of_branch(plan), *publishing_lines(plan)),
         notes=tuple(_notes(plan, counts)),
@@ -491,8 +505,6 @@ def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     if counts["refuse"]:
         rest = "apply runs the others" if plan.promotes is None else "no head moves"
         lines.append(f"{count(counts['refuse'], 'dataset')} refused; {rest}.")
-    if counts["poll"]:
-        lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
     return lines + _total(plan)
 
 

@@ -139,6 +139,7 @@ def tiny(tmp_path: Path) -> Tiny:
         "alias: src\n", "alias: src\n        - datasetRef: root\n          alias: more\n", 1
     )
     (folder / "unused.yaml").write_text(unused)
+    (folder / "lonely.sql").write_text(CLEAN_QUERY)
     return tiny
 
 

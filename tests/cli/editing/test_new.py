@@ -131,8 +131,8 @@ def test_columns_of_a_derivative_are_those_that_its_inputs_will_have(
     [
         ("file x", "error[E0140]: there is no kind of dataset 'file'"),
         ("file x", "did you mean 'files'?"),
-        ("push my_data", "error[E0141]: 'my_data' cannot be the name of a dataset"),
-        ("push my_data", "for example 'my-data'"),
+        ("push my+data", "error[E0141]: 'my+data' cannot be the name of a dataset"),
+        ("push my+data", "for example 'my-data'"),
         ("push ROOT", "error[E0201]: dataset 'root' is defined already"),
         ("files x", "odfbuild new files x 'data/orders/*.csv'"),
         ("files x nowhere/*.csv", "error[E0143]: no file matches 'nowhere/*.csv'"),
@@ -204,3 +204,19 @@ def test_what_is_begun_from_files_reads_them(
     }  # fmt: skip
     assert tiny.records("lines")[0]["who"] == {"first name": "Ada"}
     assert "No changes." in odfbuild.apply().out + odfbuild.ok("plan").out
+
+
+def test_a_name_with_underscores_becomes_the_name_that_the_format_allows(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    said = odfbuild.ok("new", "files", "Order_lines", "data/1.csv")
+    assert said.out == "Created datasets/Order-lines.yaml: Order-lines\n"
+    assert (
+        "warning: names of datasets have no `_`: 'Order_lines' is called 'Order-lines'; queries "
+        "that read it can say `FROM Order_lines`" in said.err
+    )
+    said = odfbuild.ok("new", "derivative", "line_totals", "order_lines", "--json")
+    assert said.data["names"] == ["line-totals"]
+    assert "'line_totals' is called 'line-totals'" in said.data["warnings"][0]
+    assert "datasetRef: Order-lines" in said.data["text"]
+    odfbuild.ok("validate")

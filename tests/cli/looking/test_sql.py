@@ -182,6 +182,18 @@ def test_names_of_datasets_are_found_wherever_they_stand(
     assert (list(found.datasets), found.sql) == (datasets, quoted)
 
 
+def test_a_dataset_is_found_by_its_name_with_underscores_unless_that_is_another_one() -> None:
+    names = ["order-lines", "a-b", "a.b", "c-d", "c_d"]
+    sql = "select Order_Lines.id, x.c_d from order_lines join `order-lines` join a_b"
+    found = understand(sql, names)
+    assert (found.names, found.datasets, found.sql) == (
+        {"order_lines": "order-lines", "order-lines": "order-lines"},
+        ("order-lines",),
+        sql,
+    )
+    assert understand("select * from c_d", names).names == {"c_d": "c_d"}
+
+
 def test_a_question_about_nothing_is_refused() -> None:
     with pytest.raises(QueryError, match="the query reads no dataset"):
         understand("", ["a"])
