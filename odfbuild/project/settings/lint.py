@@ -34,6 +34,7 @@ RULES = {
         Rule("L022", "date-pattern", "minutes for months in the pattern of a date, or vice versa"),
         Rule("L023", "unnamed-column", "a column of a result without a name"),
         Rule("L024", "comma-join", "tables behind a comma, and no condition"),
+        Rule("L025", "cursor-misses", "a cursor of a database, and which changes it does not see"),
     )
 }
 """All rules by name, in the order of their codes."""
