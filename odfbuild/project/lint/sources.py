@@ -90,8 +90,8 @@ def _cursor(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
     yield Flaw(
         "cursor-misses",
         f"with the cursor '{asked.cursor}' this source does not see {_listed(missed)}",
-        "if that happens in this table, leave `cursor` out and use `merge: {kind: Snapshot}`, which "
-        "compares all rows; otherwise set `lint: {cursor-misses: off}` in odfbuild.yaml",
+        "if that happens in this table, leave `cursor` out and use `merge: {kind: Snapshot}`, "
+        "which compares all rows; otherwise set `lint: {cursor-misses: off}` in odfbuild.yaml",
         path,
     )
 

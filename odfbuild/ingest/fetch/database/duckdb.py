@@ -118,7 +118,7 @@ class Duckdb:
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """The rows of a SELECT."""
-        yield from self._connection.execute(sql).to_arrow_reader(BATCH_ROWS)
+        yield from self._connection.sql(sql).to_arrow_reader(BATCH_ROWS)
 
 
 def _column(name: str, declared: str) -> Column:

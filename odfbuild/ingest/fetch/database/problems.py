@@ -142,7 +142,7 @@ def unfit(shown: str, name: str, declared: str, why: str) -> IngestError:
 
 def _problem(message: str, code: str, said: str, help: str) -> IngestError:
     notes = (scrub(said),) if said else ()
-    return IngestError(scrub(message), code=code, notes=notes, location=_URL, help=scrub(help))
+    return IngestError(message, code=code, notes=notes, location=_URL, help=help)
 
 
 def _one_line(said: str) -> str:
