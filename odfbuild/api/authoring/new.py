@@ -9,10 +9,17 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from odfbuild.api.authoring.new_database import database_wanted
 from odfbuild.api.authoring.new_derived import derived_wanted
 from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name
 from odfbuild.api.authoring.new_root import root_wanted
-from odfbuild.api.authoring.scaffold import KINDS, Root, derived_text, root_text
+from odfbuild.api.authoring.scaffold import (
+    KINDS,
+    Root,
+    database_text,
+    derived_text,
+    root_text,
+)
 from odfbuild.errors import GraphError, ProjectError
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.plan.graph.build import build_graph
@@ -59,6 +66,8 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
     warnings: tuple[str, ...] = ()
     if wanted.kind in ("derivative", "matrix"):
         text = derived_text(derived_wanted(wanted, found), schema)
+    elif wanted.kind == "database":
+        text = database_text(database_wanted(wanted, config), schema)
     else:
         root = root_wanted(wanted, config)
         text, warnings = root_text(root, schema), _warnings(root, config)

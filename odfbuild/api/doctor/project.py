@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
+from odfbuild.ingest.fetch.database.address import is_database, named
 from odfbuild.ingest.secrets import required_variables
-from odfbuild.inspect.health import Check, ok, warn
-from odfbuild.odf.model import FetchStep, FetchStepContainer, SetPollingSource
+from odfbuild.inspect.health import Check, fail, ok, warn
+from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.project.model import Project
+    from odfbuild.project.model import Config, Project
     from odfbuild.store.workspace import Workspace
 
 
@@ -79,3 +81,19 @@ def variables(found: Mapping[str, FetchStep]) -> Mapping[tuple[str, ...], list[s
 def containers(found: Mapping[str, FetchStep]) -> list[str]:
     """Datasets whose source is a container."""
     return [name for name, step in found.items() if isinstance(step, FetchStepContainer)]
+
+
+def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each database that sources read can be reached, and has the table."""
+    for name, step in found.items():
+        if isinstance(step, FetchStepUrl) and is_database(step.url):
+            from odfbuild.ingest.fetch.database.look import look_at_database
+
+            try:
+                looked = look_at_database(step.url, config.ingest, config.root)
+            except OdfbuildError as error:
+                said = "; ".join((error.message, *error.notes))
+                yield fail("databases", f"{name}: {said}", error.help or "")
+            else:
+                columns = count(len(looked.columns), "column")
+                yield ok("databases", f"{name}: {named(step.url)} has {columns}")

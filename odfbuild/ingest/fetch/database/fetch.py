@@ -57,7 +57,7 @@ def fetch_database(
     if context.merge is not None:
         check_merge(asked, context.merge, step.url)
     known = None if context.moved or state is None or state.kind != ETAG else state.value
-    with open_database(asked, context, shown) as database:
+    with open_database(asked, context.settings, context.root, shown) as database:
         source = _Source(database, asked, context, shown)
         new = source.write_all(known) if asked.cursor is None else source.write_news(known)
     if new is not None:
