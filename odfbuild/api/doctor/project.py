@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
-from odfbuild.ingest.fetch.database.address import is_database, named
+from odfbuild.ingest.fetch.database.address import is_database
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.inspect.health import Check, fail, ok, warn
 from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
@@ -85,15 +85,26 @@ def containers(found: Mapping[str, FetchStep]) -> list[str]:
 
 def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
     """Whether each database that sources read can be reached, and has the table."""
-    for name, step in found.items():
-        if isinstance(step, FetchStepUrl) and is_database(step.url):
-            from odfbuild.ingest.fetch.database.look import look_at_database
+    asked = {
+        name: step.url
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and is_database(step.url)
+    }
+    if not asked:
+        yield ok("databases", "no source needs any")
+        return
+    from odfbuild.ingest.fetch.database.look import look_at_database
 
-            try:
-                looked = look_at_database(step.url, config.ingest, config.root)
-            except OdfbuildError as error:
-                said = "; ".join((error.message, *error.notes))
-                yield fail("databases", f"{name}: {said}", error.help or "")
-            else:
-                columns = count(len(looked.columns), "column")
-                yield ok("databases", f"{name}: {named(step.url)} has {columns}")
+    answers, problems = [], []
+    for name, url in asked.items():
+        try:
+            looked = look_at_database(url, config.ingest, config.root)
+        except OdfbuildError as error:
+            problems.append((name, error))
+        else:
+            answers.append(f"{name} ({count(len(looked.columns), 'column')})")
+    if problems:
+        said = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
+        yield fail("databases", " | ".join(said), problems[0][1].help or "")
+    else:
+        yield ok("databases", f"answered for {', '.join(answers)}")
