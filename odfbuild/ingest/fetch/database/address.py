@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Literal, cast
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from odfbuild.errors import InDefinition, IngestError
 from odfbuild.odf.model import (
@@ -121,7 +121,8 @@ def wanted(url: str, shown: str) -> Wanted:
         raise _wrong(shown, "it names no cursor", "write `cursor=COLUMN`, or leave `overlap` out")
     client = {key: value for key, value in given.items() if key not in _OURS}
     if kind == "postgresql":
-        place = parts._replace(scheme=kind, query=urlencode(client), fragment="").geturl()
+        parameters = urlencode(client, quote_via=quote)
+        place = parts._replace(scheme=kind, query=parameters, fragment="").geturl()
     elif parts.netloc or not parts.path:
         raise _wrong(shown, "it names no file", f"write {kind}:data/shop.db#orders")
     else:
