@@ -25,6 +25,8 @@ _ENGINE = {
 
 EXTRAS = {
     "IPython": "notebook",
+    "adbc_driver_manager": "databases",
+    "adbc_driver_postgresql": "databases",
     "adlfs": "azure",
     "azure": "azure",
     "botocore": "s3",

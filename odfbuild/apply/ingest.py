@@ -121,7 +121,17 @@ def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> Fe
         moved=source is not None and has_moved(source.fetch, transaction.base),
         content=_content_read(transaction),
         late=_late(transaction, config),
+        columns=_columns(transaction, source),
+        merge=source.merge if source is not None else None,
     )
+
+
+def _columns(transaction: Transaction, source: SetPollingSource | None) -> tuple[str, ...] | None:
+    """The columns that a definition declares, and the one of operations, which it may leave out."""
+    declared = declared_columns(source.read) if source is not None else None
+    if declared is None:
+        return None
+    return (*declared.names, vocabulary_of(transaction.state.vocab).operation_type)
 
 
 def _late(transaction: Transaction, config: Config) -> tuple[str, ...]:

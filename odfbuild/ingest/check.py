@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from odfbuild.errors import EnvironmentProblem, IngestError
+from odfbuild.ingest.fetch.database.address import check_merge, is_database, named, wanted
 from odfbuild.odf.model import (
     AddPushSource,
     FetchStep,
@@ -53,6 +54,7 @@ def _checks(source: SetPollingSource | AddPushSource) -> Iterator[Check]:
             yield ("fetch", *path), partial(check_template, text)
     yield from _checks_of(source.fetch)
     yield ("read", "kind"), partial(_check_format, source)
+    yield ("merge", "kind"), partial(_check_cursor, source)
     for number, step in enumerate(source.prepare or ()):
         if isinstance(step, PrepStepPipe):
             yield ("prepare", number, "command"), partial(check_pipe, step)
@@ -87,6 +89,7 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
 
             yield ("fetch", "url"), partial(check_url, step.url)
             yield ("fetch", "eventTime"), partial(refuse_path_time, step.event_time)
+            yield ("fetch", "headers"), partial(_check_headers, step)
             for number, header in enumerate(step.headers or ()):
                 from odfbuild.ingest.fetch.headers import check_header_name
 
@@ -118,6 +121,8 @@ def _check_format(source: SetPollingSource) -> None:
         what, code = "log entries come", "E0417"
     elif isinstance(step, FetchStepUrl) and step.url.startswith("kartothek+"):
         what, code = "a table of kartothek comes", "E1367"
+    elif isinstance(step, FetchStepUrl) and is_database(step.url):
+        what, code = "a table or query of a database comes", "E0471"
     else:
         return
     if not isinstance(source.read, ReadStepParquet):
@@ -125,6 +130,25 @@ def _check_format(source: SetPollingSource) -> None:
             f"{what} as Parquet, which `read: {{kind: {source.read.KIND}}}` cannot read",
             code=code,
             help="use `read: {kind: Parquet}`",
+        )
+
+
+def _check_cursor(source: SetPollingSource) -> None:
+    step = source.fetch
+    if isinstance(step, FetchStepUrl) and is_database(step.url):
+        try:
+            asked = wanted(step.url, step.url)
+        except IngestError:
+            return  # told of the address itself
+        check_merge(asked, source.merge, step.url)
+
+
+def _check_headers(step: FetchStepUrl) -> None:
+    if step.headers and is_database(step.url):
+        raise IngestError(
+            f"{named(step.url)} is no address of a web server, so there are no headers to send",
+            code="E0470",
+            help="remove `fetch.headers`; user and password stand before the host",
         )
 
 

@@ -5,6 +5,7 @@ Pure. Source: specification, `SourceCaching`; reference behaviour, ingest iterat
 
 from __future__ import annotations
 
+from odfbuild.ingest.fetch.database.address import place_of
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, SOURCE_NAME
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
@@ -30,7 +31,7 @@ def has_moved(step: FetchStep, projection: Projection | None) -> bool:
     if source is None:
         return True
     if isinstance(step, FetchStepUrl) and isinstance(source.fetch, FetchStepUrl):
-        return step.url != source.fetch.url
+        return place_of(step.url) != place_of(source.fetch.url)
     return type(step) is not type(source.fetch)
 
 

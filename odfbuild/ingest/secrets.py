@@ -37,6 +37,9 @@ _URL_SAFE = str.maketrans("+/", "-_")
 _PLAIN_IN_URLS = "!$&'()*+,;=:/?@[]~"
 """What clients leave alone when they write an address down that was given to them."""
 
+_QUOTED = ("http", "ftp", "postgres")
+"""What schemes of addresses begin with whose parts are percent-encoded."""
+
 _PIECE = 8
 """A message may show a part of a value, as one does that speaks of a port it could not read."""
 _CERTAIN = 16
@@ -64,7 +67,7 @@ def resolve_address(template: str, environ: Mapping[str, str] | None = None) -> 
 def _quoted(before: str, value: str, after: str) -> str:
     scheme, separator, rest = before.partition("://")
     # It may be the address itself, or be filled in further; names of objects are no addresses.
-    if not separator or "${{" in value or not scheme.lower().startswith(("http", "ftp")):
+    if not separator or "${{" in value or not scheme.lower().startswith(_QUOTED):
         return value
     if re.search(r"[/?#]", rest) is None:
         authority = re.split(r"[/?#]", _TEMPLATE.sub("", after))[0]

@@ -10,10 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from odfbuild.api.authoring.new_database import database_wanted
 from odfbuild.api.authoring.new_derived import derived_wanted
 from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name, missing
 from odfbuild.api.authoring.new_root import root_wanted
-from odfbuild.api.authoring.scaffold import KINDS, Root, derived_text, query_text, root_text
+from odfbuild.api.authoring.scaffold import (
+    KINDS,
+    Root,
+    database_text,
+    derived_text,
+    query_text,
+    root_text,
+)
 from odfbuild.errors import GraphError, ProjectError
 from odfbuild.odf.identity import DatasetAlias, identifier_of, name_for
 from odfbuild.plan.graph.build import build_graph
@@ -78,6 +86,8 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
             f"a dataset of kind '{wanted.kind}' has no query",
             "leave --sql-file out, or create a derivative or a matrix",
         )
+    elif wanted.kind == "database":
+        text = database_text(database_wanted(wanted, config), schema)
     else:
         root = root_wanted(wanted, config)
         text, warnings = root_text(root, schema), _warnings(root, config)

@@ -13,6 +13,7 @@ from functools import cache
 from textwrap import wrap
 from typing import Any
 
+from odfbuild.api.authoring.new_database import DatabaseRoot
 from odfbuild.ingest.sample import Sample
 from odfbuild.odf.schema.ddl import quoted_name
 from odfbuild.project.resources import template_text
@@ -23,6 +24,7 @@ KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
+    "database": "a root that reads a table or a query: postgresql:, sqlite:, duckdb:",
     "push": "a root that gets its data by `odfbuild ingest`",
     "derivative": "a query over other datasets",
     "matrix": "a template: one derivative for each value",
@@ -128,6 +130,23 @@ def root_text(root: Root, schema: str) -> str:
     )
 
 
+def database_text(root: DatabaseRoot, schema: str) -> str:
+    """The YAML of a root that reads a database."""
+    return _render(
+        "database",
+        schema=schema,
+        name=text_as_yaml(root.name),
+        url=root.url,
+        cursor=root.cursor,
+        columns=[f"{quoted_name(name)} {ddl}" for name, ddl in root.columns],
+        kind=root.kind,
+        key=root.key,
+        has_key_of_its_own=root.has_key_of_its_own,
+        event_time=root.event_time if root.event_time != "event_time" else None,
+        description=root.description or f"Rows of {root.called}",
+    )
+
+
 def _looked_at(root: Root) -> str:
     records = root.sample.guess.records if root.sample else 0
     return f"the {count(records, 'record')} of {root.sampled}"
@@ -226,8 +245,8 @@ def _sql_name(column: str) -> str:
     return f"`{column}`" if _SQL_WORD.fullmatch(column) else quoted_name(column)
 
 
-def _render(kind: str, **values: Any) -> str:
-    text: str = _environment().get_template(f"new/{kind}.yaml.j2").render(values)
+def _render(template: str, **values: Any) -> str:
+    text: str = _environment().get_template(f"new/{template}.yaml.j2").render(values)
     return text
 
 

@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
+from odfbuild.ingest.fetch.database.address import is_database
 from odfbuild.ingest.secrets import required_variables
-from odfbuild.inspect.health import Check, ok, warn
-from odfbuild.odf.model import FetchStep, FetchStepContainer, SetPollingSource
+from odfbuild.inspect.health import Check, fail, ok, warn
+from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.project.model import Project
+    from odfbuild.project.model import Config, Project
     from odfbuild.store.workspace import Workspace
 
 
@@ -79,3 +81,30 @@ def variables(found: Mapping[str, FetchStep]) -> Mapping[tuple[str, ...], list[s
 def containers(found: Mapping[str, FetchStep]) -> list[str]:
     """Datasets whose source is a container."""
     return [name for name, step in found.items() if isinstance(step, FetchStepContainer)]
+
+
+def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each database that sources read can be reached, and has the table."""
+    asked = {
+        name: step.url
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and is_database(step.url)
+    }
+    if not asked:
+        yield ok("databases", "no source needs any")
+        return
+    from odfbuild.ingest.fetch.database.look import look_at_database
+
+    answers, problems = [], []
+    for name, url in asked.items():
+        try:
+            looked = look_at_database(url, config.ingest, config.root)
+        except OdfbuildError as error:
+            problems.append((name, error))
+        else:
+            answers.append(f"{name} ({count(len(looked.columns), 'column')})")
+    if problems:
+        said = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
+        yield fail("databases", " | ".join(said), problems[0][1].help or "")
+    else:
+        yield ok("databases", f"answered for {', '.join(answers)}")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Check]:
-    """Look at everything; never raises for what is wrong. A JVM is only started for a `deep` look.
+    """Look at everything; never raises for what is wrong. Only a `deep` look starts a JVM, and
+    connects to the databases that sources read.
 
     Outside of a project the machine is looked at.
     """
@@ -37,7 +38,7 @@ def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Che
         *about_project,
     ]
     if config is not None:
-        checks += _of_project(config, directory, given)
+        checks += _of_project(config, directory, given, deep=deep)
     if deep:
         reach = config.reach if config else None
         checks += look("session", partial(machine.running_engine, settings, reach))
@@ -69,7 +70,9 @@ def _config(directory: Path | None, given: Overrides) -> tuple[Config | None, li
     return (found[0] if found else None), problems
 
 
-def _of_project(config: Config, directory: Path | None, given: Overrides) -> list[Check]:
+def _of_project(
+    config: Config, directory: Path | None, given: Overrides, *, deep: bool
+) -> list[Check]:
     workspace = Workspace(config.state, config.keys, config.cache)
     checks = [
         *look("file system", partial(files.file_system, config)),
@@ -95,4 +98,5 @@ def _of_project(config: Config, directory: Path | None, given: Overrides) -> lis
         *checks,
         *look("credentials", partial(machine.credentials, project.variables(sources))),
         *look("containers", partial(machine.container, runtime[0] if runtime else None, users)),
+        *(look("databases", partial(project.databases, sources, config)) if deep else ()),
     ]

@@ -6,6 +6,7 @@ from dataclasses import field
 from pathlib import Path
 
 from odfbuild.ingest.settings import IngestSettings
+from odfbuild.odf.model import MergeStrategy
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.values import Value
 
@@ -18,7 +19,9 @@ class FetchContext(Value, kw_only=True):
     more, until a chain does. `now` is the system time. `moved` says that the definition of the
     source changed since its state was recorded, so the state may be that of another place.
     `content` is a hash of the bytes for which that state stands, if the chain tells. `late` are
-    paths of files that were passed over and are to be read.
+    paths of files that were passed over and are to be read. `columns` are those that the definition
+    declares, with the one of operations; `None`: it declares none, so all are read. `merge` is how
+    what is fetched joins the history.
     """
 
     project: str
@@ -32,3 +35,5 @@ class FetchContext(Value, kw_only=True):
     moved: bool = False
     content: str | None = None
     late: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    merge: MergeStrategy | None = None

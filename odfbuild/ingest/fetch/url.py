@@ -1,4 +1,6 @@
-"""Data at a URL: a file, a web server, an FTP server, an object store, a table; a module for each.
+"""Data at a URL: a file, a web server, an FTP server, an object store, a table, a database.
+
+A module for each.
 
 What the source says about its data (ETag, else time of modification) becomes the state with which
 the next request asks for changes only; of a file it is a hash of its bytes.
@@ -14,6 +16,7 @@ from urllib.parse import urlsplit
 from odfbuild.errors import IngestError
 from odfbuild.ingest.content import content_of
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.database.address import SCHEMES, is_database
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
 from odfbuild.ingest.fetch.local_paths import local_path
@@ -36,6 +39,7 @@ _SCHEMES = (
     "ftps",
     *EXTRAS,
     *(f"{_TABLE}{each}" for each in _PLACES),
+    *SCHEMES,
 )
 
 
@@ -63,6 +67,10 @@ def fetch_url(
         from odfbuild.ingest.fetch.kartothek import fetch_kartothek
 
         yield from fetch_kartothek(step, url, state, context)
+    elif is_database(url):
+        from odfbuild.ingest.fetch.database.fetch import fetch_database
+
+        yield from fetch_database(step, url, state, context)
     else:
         from odfbuild.ingest.fetch.object_store import fetch_object
 
@@ -84,6 +92,11 @@ def check_url(url: str) -> None:
 
     One with a template in it can only be told at fetch time.
     """
+    if is_database(url):  # A password is a template, and all else can be told.
+        from odfbuild.ingest.fetch.database import address
+
+        address.wanted(url, url)
+        return
     if "${{" in url:
         return
     scheme = _scheme(url, url)

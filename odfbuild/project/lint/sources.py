@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.database.address import is_database, wanted
 from odfbuild.odf.model import (
     DatasetSnapshot,
     FetchStepContainer,
     FetchStepMqtt,
     FetchStepUrl,
+    MergeStrategyLedger,
     SetInfo,
     SetPollingSource,
 )
@@ -24,6 +27,7 @@ _SECRET_NAME = re.compile(
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _FROM_ENVIRONMENT = "${{"
 _TLS = {"http": "https", "ftp": "ftps"}
+_TLS_OF_DATABASE = re.compile(r"(?:^|&)sslmode=(?:require|verify-ca|verify-full)(?:&|$)")
 
 
 def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
@@ -32,6 +36,7 @@ def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
         path: Path = ("metadata", index)
         if isinstance(event, SetPollingSource):
             yield from _fetch(event, (*path, "fetch"))
+            yield from _cursor(event, (*path, "fetch", "url"))
     described = any(isinstance(e, SetInfo) and e.description for e in snapshot.metadata)
     if not described:
         yield Flaw(
@@ -67,6 +72,35 @@ def _fetch(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
                 yield _secret("the password", (*path, "password"))
 
 
+def _cursor(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
+    """What a cursor cannot see, by what the merge makes of rows that come."""
+    if not isinstance(event.fetch, FetchStepUrl) or not is_database(event.fetch.url):
+        return
+    try:
+        asked = wanted(event.fetch.url, event.fetch.url)
+    except IngestError:
+        return  # `validate` tells it
+    if asked.cursor is None:
+        return
+    missed = ["deleted rows", f"updates that leave '{asked.cursor}' as it is"]
+    if isinstance(event.merge, MergeStrategyLedger):
+        missed = ["deleted rows", "updates of rows that were read"]
+    if asked.overlap is not None and asked.overlap.is_none:
+        missed.append("rows that are committed after others with larger values")
+    yield Flaw(
+        "cursor-misses",
+        f"with the cursor '{asked.cursor}' this source does not see {_listed(missed)}",
+        "if that happens in this table, leave `cursor` out and use `merge: {kind: Snapshot}`, "
+        "which compares all rows; otherwise set `lint: {cursor-misses: off}` in odfbuild.yaml",
+        path,
+    )
+
+
+def _listed(things: list[str]) -> str:
+    *first, last = things
+    return f"{', '.join(first)} and {last}"
+
+
 def _address(url: str, path: Path) -> Iterator[Flaw]:
     try:
         parts = urlsplit(url)
@@ -75,6 +109,19 @@ def _address(url: str, path: Path) -> Iterator[Flaw]:
         return
     if password and _FROM_ENVIRONMENT not in password:
         yield _secret("a password in the address", path)
+    if (
+        parts.scheme.startswith("postgres")
+        and host not in (None, *_LOOPBACK)
+        and _FROM_ENVIRONMENT not in host
+        and not _TLS_OF_DATABASE.search(parts.query)
+    ):
+        yield Flaw(
+            "open-transport",
+            f"what comes over {parts.scheme}: can be read and changed in transit",
+            "add `sslmode=verify-full` to the parameters of the address",
+            path,
+            length=len(url),
+        )
     if parts.scheme in _TLS and host not in _LOOPBACK and _FROM_ENVIRONMENT not in (host or ""):
         yield Flaw(
             "open-transport",

@@ -35,6 +35,7 @@ RULES = {
         Rule("L023", "unnamed-column", "a column of a result without a name"),
         Rule("L024", "comma-join", "tables behind a comma, and no condition"),
         Rule("L025", "lone-query", "a file with a query and no definition beside it"),
+        Rule("L026", "cursor-misses", "a cursor of a database, and which changes it does not see"),
     )
 }
 """All rules by name, in the order of their codes."""

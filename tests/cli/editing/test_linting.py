@@ -61,6 +61,26 @@ content:
           - id
         compareColumns: [amount]
 """,
+    "shop": """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: shop
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch:
+        kind: Url
+        url: postgresql://reader:${{ env.KEY }}@db.example.org/shop?cursor=updated_at#orders
+      read:
+        kind: Parquet
+        schema: [id BIGINT, updated_at TIMESTAMP]
+      merge:
+        kind: UpsertStream
+        primaryKey: [id]
+    - kind: SetInfo
+      description: Orders of the shop
+""",
     "container": """\
 kind: DatasetSnapshot
 version: 1

@@ -1,0 +1,1 @@
+"""Tables and queries of databases as sources; a module for each kind of database."""

@@ -1,0 +1,237 @@
+"""The address of a table or a query, such as `postgresql://host/shop?cursor=updated_at#orders`.
+
+The table stands behind `#`; parameters of ours are `query` (instead of a table), `cursor` and
+`overlap`. Others go to the client library, if they only say how to connect. Reads nothing.
+Source: libpq, "Connection URIs".
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Literal, cast
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from odfbuild.errors import InDefinition, IngestError
+from odfbuild.odf.model import (
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategySnapshot,
+)
+from odfbuild.values import Value
+from odfbuild.wording import did_you_mean
+
+Kind = Literal["postgresql", "sqlite", "duckdb"]
+
+SCHEMES: dict[str, Kind] = {
+    "postgresql": "postgresql",
+    "postgres": "postgresql",
+    "sqlite": "sqlite",
+    "duckdb": "duckdb",
+}
+"""Schemes of addresses, and what kind of database they are about."""
+
+_OURS = ("query", "cursor", "overlap")
+_OF_CLIENT = (
+    "host",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "channel_binding",
+    "gssencmode",
+    "target_session_attrs",
+    "application_name",
+)
+"""Parameters of libpq that say how to connect, and hold no secret."""
+
+_OVERLAP = re.compile(r"([0-9]{1,15})([smhd]?)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MOST_DAYS = 36_500
+
+
+class Overlap(Value):
+    """How far before the last position a cursor begins: a time, or a difference of numbers."""
+
+    time: timedelta | None = None
+    number: int | None = None
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is read twice."""
+        return not self.time and not self.number
+
+
+class Wanted(Value):
+    """What an address asks for. `place` is what the client library connects to.
+
+    `table` are the parts of its name, with the schema if there is one. `overlap` is `None` where
+    the address does not say it.
+    """
+
+    kind: Kind
+    place: str
+    table: tuple[str, ...] = ()
+    query: str | None = None
+    cursor: str | None = None
+    overlap: Overlap | None = None
+
+    @property
+    def relation(self) -> str:
+        """What is read, as it stands behind FROM."""
+        if self.query is not None:
+            return f"(\n{self.query}\n) AS source"
+        return ".".join(map(quoted, self.table))
+
+    @property
+    def called(self) -> str:
+        """What is read, as messages name it."""
+        return "the query" if self.query is not None else f"the table '{'.'.join(self.table)}'"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it literally."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def is_database(url: str) -> bool:
+    """Whether `url` is the address of a table or query, as far as its scheme tells."""
+    return url.partition(":")[0].lower() in SCHEMES
+
+
+def wanted(url: str, shown: str) -> Wanted:
+    """What `url` asks for, which messages may show as `shown`. Raises `IngestError` E0470."""
+    # Line breaks of a query would get lost in an address.
+    parts = urlsplit(url.replace("\r", "").replace("\n", "%0A"))
+    kind = SCHEMES[parts.scheme.lower()]
+    given = _parameters(parts.query, kind, shown)
+    query = (given.get("query") or "").strip().rstrip(";").strip()
+    if "query" in given and not query:
+        raise _wrong(shown, "its `query` is empty", "write a SELECT, or a table behind `#`")
+    if bool(query) == bool(parts.fragment):
+        what = "it has a table and a query" if query else "it names no table and no query"
+        raise _wrong(shown, what, "write a table behind `#`, or a SELECT as `query=`")
+    table = tuple(map(unquote, parts.fragment.split("."))) if parts.fragment else ()
+    if not all(table) or len(table) > (1 if kind == "sqlite" else 2):
+        form = "#orders" if kind == "sqlite" else "#orders or #public.orders"
+        raise _wrong(shown, f"'{parts.fragment}' is no name of a table", f"write {form}")
+    cursor = given.get("cursor")
+    if cursor == "" or (cursor is None and "overlap" in given):
+        raise _wrong(shown, "it names no cursor", "write `cursor=COLUMN`, or leave `overlap` out")
+    client = {key: value for key, value in given.items() if key not in _OURS}
+    if kind == "postgresql":
+        parameters = urlencode(client, quote_via=quote)
+        place = parts._replace(scheme=kind, query=parameters, fragment="").geturl()
+    elif parts.netloc or not parts.path:
+        raise _wrong(shown, "it names no file", f"write {kind}:data/shop.db#orders")
+    else:
+        place = unquote(parts.path)
+    return Wanted(
+        kind=kind,
+        place=place,
+        table=table,
+        query=query or None,
+        cursor=cursor,
+        overlap=None if "overlap" not in given else _overlap(given["overlap"], shown),
+    )
+
+
+def named(url: str) -> str:
+    """An address as messages name it: without login and parameters."""
+    try:
+        parts = urlsplit(url.replace("\n", " "))
+    except ValueError:
+        return url.partition(":")[0] + ":"
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def check_merge(asked: Wanted, merge: MergeStrategy, shown: str) -> None:
+    """Raise `IngestError` E0469 where a merge would take a part of the rows for something else."""
+    if asked.cursor is None:
+        return
+    kind = merge.KIND
+    if isinstance(merge, MergeStrategySnapshot):
+        raise _contradiction(
+            shown,
+            f"`merge: {{kind: {kind}}}` takes rows that do not come for deleted ones, and a cursor "
+            "reads new rows only",
+            "leave `cursor` out, or use `merge: {kind: UpsertStream}`",
+        )
+    repeats = isinstance(merge, MergeStrategyAppend | MergeStrategyChangelogStream)
+    if repeats and (asked.overlap is None or not asked.overlap.is_none):
+        raise _contradiction(
+            shown,
+            f"`merge: {{kind: {kind}}}` adds each row again that is read again, and a cursor reads "
+            "the rows of its overlap again",
+            "use `merge: {kind: Ledger}` or `{kind: UpsertStream}` with a key, or `overlap=0`, "
+            "with which rows that are committed late are never read",
+        )
+
+
+def place_of(url: str) -> str:
+    """What tells a source from others: its address without login and without ways to connect.
+
+    An address of another kind is all of that.
+    """
+    if not is_database(url):
+        return url
+    try:
+        parts = urlsplit(url.replace("\r", "").replace("\n", "%0A"))
+    except ValueError:
+        return url
+    kept = [each for each in parse_qsl(parts.query) if each[0] in ("query", "cursor", "host")]
+    where = parts._replace(netloc=parts.netloc.rpartition("@")[2], query=urlencode(sorted(kept)))
+    return where.geturl()
+
+
+def _parameters(text: str, kind: Kind, shown: str) -> dict[str, str]:
+    known = (*_OURS, *(_OF_CLIENT if kind == "postgresql" else ()))
+    given: dict[str, str] = {}
+    for key, value in parse_qsl(text, keep_blank_values=True):
+        if key == "password":
+            raise _wrong(
+                shown,
+                "a password does not belong into its parameters",
+                "write it before the host: user:${{ env.NAME }}@host",
+            )
+        if key not in known:
+            help = did_you_mean(key, known, f"use {', '.join(known)}")
+            raise _wrong(shown, f"'{key}' is no parameter of such an address", help)
+        if key in given:
+            raise _wrong(shown, f"it has '{key}' twice", "write it once")
+        given[key] = value
+    return given
+
+
+def _overlap(text: str, shown: str) -> Overlap:
+    found = _OVERLAP.fullmatch(text)
+    if found is None:
+        raise _wrong(
+            shown, f"`overlap` is '{text}'", "write a time, such as 90s, 10m, 2h or 1d, or a number"
+        )
+    number, unit = int(found[1]), cast(str, found[2])
+    if not unit:
+        return Overlap(number=number)
+    seconds = number * _SECONDS[unit]
+    if seconds > _MOST_DAYS * 86_400:
+        raise _wrong(shown, f"`overlap` is '{text}'", f"at most {_MOST_DAYS}d are possible")
+    return Overlap(time=timedelta(seconds=seconds))
+
+
+def _contradiction(shown: str, why: str, help: str) -> IngestError:
+    return IngestError(
+        f"the cursor of {named(shown)} does not fit its merge strategy",
+        code="E0469",
+        location=InDefinition.of("fetch", "url"),
+        notes=(why,),
+        help=help,
+    )
+
+
+def _wrong(shown: str, what: str, help: str) -> IngestError:
+    return IngestError(
+        f"'{named(shown)}' cannot be the address of a table or query: {what}",
+        code="E0470",
+        help=help,
+    )
