@@ -13,6 +13,7 @@ from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
+from odfbuild.project.unsaved import unsaved_below, unsaved_texts
 from odfbuild.python_gc import paused_collector
 
 SHARED_FOLDERS = ("macros", "templates", "vars")
@@ -39,6 +40,7 @@ def read_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> 
 
 def _read(config: Config) -> Project:
     cache = DefinitionCache(config)
+    unsaved = unsaved_texts()
     wrong: list[WrongDefinition] = []
 
     def refuse(path: str, error: OdfbuildError) -> None:
@@ -46,7 +48,14 @@ def _read(config: Config) -> Project:
         wrong.append(WrongDefinition(file=file, name=None, errors=(error,)))
 
     files = definition_files(config.datasets, config.boundary.check_open, refuse)
-    found = {file: cache.get(file) for file in files}
+    # Of what a template includes, the cache knows what is saved.
+    renders_anew = any(unsaved_below(config.root / each) for each in ("macros", "templates"))
+    found = {
+        file: None
+        if file in unsaved or (renders_anew and file.endswith(TEMPLATE_SUFFIX))
+        else cache.get(file)
+        for file in files
+    }
     unread = [file for file in files if found[file] is None]
     if unread:
         from odfbuild.project.definitions import read_file
@@ -54,8 +63,10 @@ def _read(config: Config) -> Project:
         read = read_file(config, file)
         wrong += read.wrong
         # A file with mistakes is read again each time.
-        found[file] = read.right if read.wrong else cache.put(file, read.right)
-    cache.save()
+        is_kept = not (read.wrong or file in unsaved)
+        found[file] = cache.put(file, read.right) if is_kept else read.right
+    if not unsaved:
+        cache.save()
     definitions: Iterator[Definition]
     definitions = chain.from_iterable(each or () for each in found.values())
     if config.external:
@@ -73,7 +84,7 @@ def definition_files(
     So is what else the root of a project has of YAML, where all of it is such a folder. Links for
     which `check_link` raises are not followed: `refuse` is told why.
     """
-    found = _scan(str(folder), check_link, refuse, set())
+    found = _yaml_files(folder, check_link, refuse)
     return sorted(each for each in found if not is_unit_test_file(each))
 
 
@@ -81,12 +92,27 @@ def unit_test_files(
     folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
 ) -> list[str]:
     """Paths of all files of unit tests below `folder`, as `definition_files`."""
-    return sorted(filter(is_unit_test_file, _scan(str(folder), check_link, refuse, set())))
+    return sorted(filter(is_unit_test_file, _yaml_files(folder, check_link, refuse)))
 
 
 def is_unit_test_file(path: str) -> bool:
     """Whether a YAML file has unit tests of queries in it, and no definitions."""
     return path.endswith(_UNIT_TESTS)
+
+
+def _yaml_files(
+    folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
+) -> set[str]:
+    """Paths of YAML files and templates, those included that an editor has not saved yet."""
+    found = {*_scan(str(folder), check_link, refuse, set())}
+    for path in unsaved_below(folder):
+        parts = path[len(str(folder)) + 1 :].split("/")
+        is_other = parts[0] in _NO_DEFINITIONS and (folder / FILE).is_file()
+        if path.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)) and not (
+            is_other or any(part.startswith(".") for part in parts)
+        ):
+            found.add(path)
+    return found
 
 
 def _scan(

@@ -9,6 +9,7 @@ from pathlib import Path
 from odfbuild import limits
 from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.project.model import Config
+from odfbuild.project.unsaved import unsaved_text
 from odfbuild.project.yaml import source as yaml_source
 from odfbuild.store.files import TooLarge, read_bounded
 from odfbuild.values import Value
@@ -89,7 +90,9 @@ def read_sources(config: Config, file: str) -> list[Source]:
 def read_text(path: str | Path, file: str) -> str:
     """The text of a file, lines ended by line feeds; `ProjectError` when there is no such text."""
     try:
-        text = read_bounded(path, limits.FILE_BYTES).decode()
+        text = unsaved_text(path)
+        if text is None:
+            text = read_bounded(path, limits.FILE_BYTES).decode()
     except UnicodeDecodeError as error:
         raise ProjectError(
             f"this is not UTF-8 text: {error.reason} at byte {error.start}",
