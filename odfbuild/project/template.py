@@ -104,9 +104,7 @@ def _render_all(
     return rendered
 
 
-def _environment(
-    root: Path, check_open: Callable[[str], None], unsaved: Mapping[str, str]
-) -> Any:
+def _environment(root: Path, check_open: Callable[[str], None], unsaved: Mapping[str, str]) -> Any:
     from jinja2 import StrictUndefined
     from jinja2.loaders import FileSystemLoader
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -62,9 +62,7 @@ def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[Od
     right = [each for each in own if each.folded not in folded]
     again = replace(
         found,
-        project=replace(
-            project, definitions=(*others, *right), wrong=(*wrong_files, *read.wrong)
-        ),
+        project=replace(project, definitions=(*others, *right), wrong=(*wrong_files, *read.wrong)),
         wrong={**wrong, **faults},
     )
     errors = [each for of_one in faults.values() for each in of_one]
