@@ -146,9 +146,7 @@ def _in_reader(there: View, part: SqlPart, dataset: str, old: str, new: str) -> 
     from odfbuild.sql.parsed import parsed
 
     file, text = there.opened.file, there.opened.text
-    aliases = {
-        alias for alias, name in there.aliases(part).items() if name.lower() == dataset.lower()
-    }
+    aliases = there.called(part, dataset)
     if not aliases and part.owner[-1:] and part.step == 0:
         return
     tree, read = parsed(part.sql), there.read(part)

@@ -86,6 +86,16 @@ class Outline(Value):
             if each.document == document and each.path[:-1] == path and each.path
         ]
 
+    def items(self, document: int, path: Path) -> list[Path]:
+        """The paths of the items of a list, mappings among them."""
+        length = len(path)
+        numbers = (
+            each.path[length]
+            for each in self.entries
+            if each.document == document and each.path[:length] == path and len(each.path) > length
+        )
+        return [(*path, each) for each in dict.fromkeys(numbers) if isinstance(each, int)]
+
 
 def outline_of(text: str) -> Outline:
     """The keys of a text."""

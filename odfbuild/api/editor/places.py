@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from odfbuild.api.editor.completions import macros_of
 from odfbuild.api.editor.explanations import definition_of, readers_of
 from odfbuild.api.editor.outline import Entry
+from odfbuild.api.editor.queries import result_names
 from odfbuild.api.editor.subjects import (
     Dataset,
     Function,
@@ -23,6 +24,7 @@ from odfbuild.api.editor.subjects import (
     View,
     matrix_names,
     names_dataset,
+    schema_name,
     span_in,
 )
 from odfbuild.errors import OdfbuildError
@@ -111,9 +113,9 @@ def of_column(view: View, dataset: str, column: str) -> Span | None:
     document = found.document + there.shift
     parts = [each for each in there.opened.parts if each.document == document]
     if parts:
-        item = _item(parts[-1].sql, column)
-        if item is not None:
-            return span_in(there.opened.file, parts[-1], *item)
+        for name, start, end in result_names(parts[-1].sql):
+            if name.lower() == column.lower():
+                return span_in(there.opened.file, parts[-1], start, end)
     schema = schema_entry(there, document, column)
     if schema is not None:
         return schema
@@ -125,41 +127,12 @@ def of_column(view: View, dataset: str, column: str) -> Span | None:
     return None
 
 
-def _item(sql: str, column: str) -> tuple[int, int] | None:
-    """Start and end of the name that an entry of the outermost SELECT gives a column."""
-    from sqlglot import exp
-
-    from odfbuild.sql.parsed import parsed
-
-    tree = parsed(sql)
-    while isinstance(tree, exp.SetOperation | exp.Subquery):
-        tree = tree.left if isinstance(tree, exp.SetOperation) else tree.this
-    if not isinstance(tree, exp.Select):
-        return None
-    for item in tree.expressions:
-        if item.alias_or_name.lower() != column.lower():
-            continue
-        named = item.args.get("alias") if isinstance(item, exp.Alias) else item.this
-        place = getattr(named, "meta", {})
-        if "start" in place:
-            return place["start"], place["end"] + 1
-    return None
-
-
-_COLUMN = re.compile(r"`[^`]+`|\w+")
-
-
 def schema_entry(there: View, document: int, column: str) -> Span | None:
     """The name of a column in the schema of a source."""
     for entry in there.opened.outline.entries:
-        if entry.document != document or len(entry.path) < 2 or "read" not in entry.path:
-            continue
-        if entry.path[-2] not in ("schema", "ddlSchema") or not isinstance(entry.path[-1], int):
-            continue
-        name = _COLUMN.match(entry.plain)
-        if name is not None and name.group().strip("`").lower() == column.lower():
-            start = entry.value[0] + (entry.text != entry.plain)
-            return Span(there.opened.file, start, start + name.end())
+        name = schema_name(entry) if entry.document == document else None
+        if name is not None and name[0].lower() == column.lower():
+            return Span(there.opened.file, *name[1])
     return None
 
 
@@ -192,6 +165,26 @@ def references(view: View, name: str, *, declaration: bool = True) -> list[Span]
         found += [place] if place is not None else []
     for there in files_that_name(view, name):
         found += _in_file(there, name)
+    return sorted(dict.fromkeys(found), key=lambda each: (each.file, each.start))
+
+
+def column_references(
+    view: View, dataset: str, column: str, *, declaration: bool = True
+) -> list[Span]:
+    """Where a column is made, and all words of queries that certainly name it."""
+    made = of_column(view, dataset, column) if declaration else None
+    found = [made] if made is not None else []
+    for name in readers_of(view, dataset):
+        reader = definition_of(view, name)
+        there = view_of(view, reader.file) if reader is not None else None
+        if reader is None or there is None:
+            continue
+        for part in there.opened.parts:
+            read = there.read(part) if part.document == reader.document + there.shift else None
+            of = there.called(part, dataset)
+            for each in read.columns if read is not None else ():
+                if each.table in of and each.column.name.lower() == column.lower():
+                    found.append(span_in(there.opened.file, part, each.start, each.end))
     return sorted(dict.fromkeys(found), key=lambda each: (each.file, each.start))
 
 
@@ -230,7 +223,7 @@ def _in_file(there: View, name: str) -> Iterator[Span]:
         elif entry.key is not None and kind == "UnitTests" and _is_given(entry, folded):
             yield Span(file, *entry.key)
     for part in there.opened.parts:
-        aliases = [alias for alias, of in there.aliases(part).items() if of.lower() == folded]
+        aliases = there.called(part, name)
         if not aliases:
             continue
         words = [w for w in words_of(part.sql) if w.name.lower() in aliases]

@@ -153,6 +153,22 @@ def _span(node: Any) -> tuple[int, int]:
     return min(each["start"] for each in places), max(each["end"] for each in places) + 1
 
 
+def result_names(sql: str) -> list[tuple[str, int, int]]:
+    """Names of the columns of the result, with start and end of the words that give them."""
+    from sqlglot import exp
+
+    tree = parsed(sql)
+    while isinstance(tree, exp.SetOperation | exp.Subquery):
+        tree = tree.left if isinstance(tree, exp.SetOperation) else tree.this
+    found = []
+    for item in tree.expressions if isinstance(tree, exp.Select) else ():
+        named = item.args.get("alias") if isinstance(item, exp.Alias) else item.this
+        place = getattr(named, "meta", {})
+        if "start" in place:
+            found.append((item.alias_or_name, place["start"], place["end"] + 1))
+    return found
+
+
 def relations_at(sql: str, at: int, inputs: Inputs) -> dict[str, Columns | None]:
     """The relations whose columns may be named at a place of a query, by what it calls them.
 

@@ -112,11 +112,9 @@ def _check_templates(view: View, name: str) -> None:
     """Whoever reads it under a name that a template makes would read it no more."""
     for there in files_that_name(view, name):
         for part in there.opened.parts:
-            inputs = there.opened.outline.below(part.document, (*part.owner, "inputs"))
-            for entry in inputs:
-                reference = there.opened.outline.entry(
-                    part.document, (*entry.path[:-1], entry.path[-1], "datasetRef")
-                )
+            outline = there.opened.outline
+            for item in outline.items(part.document, (*part.owner, "inputs")):
+                reference = outline.entry(part.document, (*item, "datasetRef"))
                 if reference is not None and "{" in reference.plain:
                     names = there.aliases(part).values()
                     if name.lower() in map(str.lower, names):

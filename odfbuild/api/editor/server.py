@@ -21,11 +21,11 @@ from odfbuild.api.editor.completions import Kind, completions, documented
 from odfbuild.api.editor.diagnostics import diagnostics, path_of
 from odfbuild.api.editor.explanations import explain
 from odfbuild.api.editor.lenses import EXPLAIN, PLAN, lenses_of
-from odfbuild.api.editor.places import definition, references
+from odfbuild.api.editor.places import column_references, definition, references
 from odfbuild.api.editor.positions import Encoding, Text
 from odfbuild.api.editor.renaming import check_renameable, renamed
 from odfbuild.api.editor.session import Session
-from odfbuild.api.editor.subjects import Dataset, Subject, View
+from odfbuild.api.editor.subjects import Dataset, NamedColumn, Subject, View
 from odfbuild.api.editor.symbols import symbols_of
 from odfbuild.api.editor.tokens import tokens_of
 from odfbuild.errors import OdfbuildError
@@ -181,9 +181,7 @@ class Server(LanguageServer):
     def _tell(self, error: Exception) -> None:
         _log.exception("a look at the project failed", exc_info=error)
         self.window_log_message(
-            lsp.LogMessageParams(
-                lsp.MessageType.Error, f"odfbuild: {type(error).__name__}: {error}"
-            )
+            lsp.LogMessageParams(lsp.MessageType.Error, f"{type(error).__name__}: {error}")
         )
 
 
@@ -236,9 +234,11 @@ def _questions(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         found = server.subject(params.text_document.uri, params.position)
-        if found is None or found[2] is None:
+        if found is None:
             return None
         session, view, subject = found
+        if subject is None:
+            return None
         with reading_unsaved(session.unsaved()):
             text = explain(view, subject)
         place = Text(view.opened.text, server.encoding)
@@ -249,7 +249,8 @@ def _questions(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, options)
     def complete(params: lsp.CompletionParams) -> lsp.CompletionList:
-        found = server.found(params.text_document.uri)
+        uri = params.text_document.uri
+        found = server.found(uri)
         if found is None:
             return lsp.CompletionList(is_incomplete=False, items=[])
         session, view = found
@@ -259,17 +260,15 @@ def _questions(server: Server) -> None:
             items = completions(view, index)
         return lsp.CompletionList(
             is_incomplete=False,
-            items=[protocol.completion_item(each, text, n) for n, each in enumerate(items)],
+            items=[protocol.completion_item(each, text, n, uri) for n, each in enumerate(items)],
         )
 
     @server.feature(lsp.COMPLETION_ITEM_RESOLVE)
     def resolve(item: lsp.CompletionItem) -> lsp.CompletionItem:
         data: Any = item.data
-        view = next(
-            (v for s in server.sessions.values() for p in s.opened if (v := s.view(p))), None
-        )
-        if item.documentation is None and view is not None and data:
-            text = documented(view, data["label"], Kind(data["kind"]))
+        found = server.found(data["uri"]) if data else None
+        if item.documentation is None and found is not None:
+            text = documented(found[1], data["label"], Kind(data["kind"]))
             if text:
                 item.documentation = lsp.MarkupContent(lsp.MarkupKind.Markdown, text)
         return item
@@ -277,9 +276,11 @@ def _questions(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def define(params: lsp.DefinitionParams) -> lsp.Location | None:
         found = server.subject(params.text_document.uri, params.position)
-        if found is None or found[2] is None:
+        if found is None:
             return None
         session, view, subject = found
+        if subject is None:
+            return None
         with reading_unsaved(session.unsaved()):
             span = definition(view, subject)
         return None if span is None else protocol.Texts(session, server.encoding).location(span)
@@ -287,12 +288,18 @@ def _questions(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def refer(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
         found = server.subject(params.text_document.uri, params.position)
-        if found is None or not isinstance(found[2], Dataset):
+        if found is None:
             return None
         session, view, subject = found
+        declaration = params.context.include_declaration
         with reading_unsaved(session.unsaved()):
-            declaration = params.context.include_declaration
-            spans = references(view, subject.name, declaration=declaration)
+            if isinstance(subject, Dataset):
+                spans = references(view, subject.name, declaration=declaration)
+            elif isinstance(subject, NamedColumn) and subject.dataset is not None:
+                name = subject.name
+                spans = column_references(view, subject.dataset, name, declaration=declaration)
+            else:
+                return None
         texts = protocol.Texts(session, server.encoding)
         return [texts.location(each) for each in spans]
 

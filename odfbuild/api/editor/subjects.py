@@ -8,10 +8,17 @@ from functools import cached_property
 
 from odfbuild.api.editor.keys import is_known
 from odfbuild.api.editor.outline import Entry, Outline, outline_of
-from odfbuild.api.editor.queries import Inputs, ReadQuery, read_query, word_at
+from odfbuild.api.editor.queries import (
+    Inputs,
+    ReadQuery,
+    read_query,
+    result_names,
+    word_at,
+)
 from odfbuild.api.editor.sql_parts import SqlPart, sql_parts
 from odfbuild.errors import Path
 from odfbuild.odf.model import SetTransform
+from odfbuild.odf.schema.ddl import ddl_of
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.queries.subjects import subjects_of
 from odfbuild.project.config import FILE
@@ -166,15 +173,19 @@ class View(Value, dict=True):
         found: dict[str, str] = {}
         outline = self.opened.outline
         transform = self._transform(part.document)
-        for number, entry in enumerate(outline.below(part.document, (*part.owner, "inputs"))):
-            name = outline.value(part.document, (*entry.path[:-1], number, "datasetRef"))
-            alias = outline.value(part.document, (*entry.path[:-1], number, "alias"))
+        for number, item in enumerate(outline.items(part.document, (*part.owner, "inputs"))):
+            name = outline.value(part.document, (*item, "datasetRef"))
+            alias = outline.value(part.document, (*item, "alias"))
             if name is None:
                 continue
             if "{" in name and transform is not None and number < len(transform.inputs):
                 name = str(transform.inputs[number].dataset_ref)
             found[(alias or name).lower()] = name
         return found
+
+    def called(self, part: SqlPart, dataset: str) -> set[str]:
+        """What a query calls a dataset, in lower case."""
+        return {alias for alias, of in self.aliases(part).items() if of.lower() == dataset.lower()}
 
     def _transform(self, document: int) -> SetTransform | None:
         definition = self.definition_at(document)
@@ -247,9 +258,13 @@ class View(Value, dict=True):
                     column.column.name,
                     None if owner is None else self.names.get(owner.lower(), owner),
                     column.relation,
-                    None if column.column.type is None else str(column.column.type),
+                    None if column.column.type is None else ddl_of(column.column.type),
                     span_in(file, part, column.start, column.end),
                 )
+        own = self.definition_at(part.document)
+        for name, start, end in result_names(part.sql):
+            if start <= at <= end and own is not None and self._is_last(part):
+                return self._own_column(own, name, span_in(file, part, start, end))
         start, end = word_at(part.sql, at)
         word = part.sql[start:end]
         if word and part.sql[end:].lstrip().startswith("("):
@@ -259,6 +274,17 @@ class View(Value, dict=True):
             span = span_in(file, part, start, end)
             return Dataset(self.names.get(name.lower(), name), span, word.strip("`"))
         return None
+
+    def _is_last(self, part: SqlPart) -> bool:
+        here = (part.document, part.owner)
+        others = [e.step for e in self.opened.parts if (e.document, e.owner) == here]
+        return part.step == max(others)
+
+    def _own_column(self, own: Definition, name: str, span: Span) -> NamedColumn:
+        columns = self.columns.relation(own.name) or ()
+        found = next((each for each in columns if each.name.lower() == name.lower()), None)
+        kind = None if found is None or found.type is None else ddl_of(found.type)
+        return NamedColumn(name, own.name, own.name, kind, span)
 
     def _of_key(self, entry: Entry) -> Subject:
         opened = self.opened
@@ -287,6 +313,10 @@ class View(Value, dict=True):
 
     def _of_value(self, entry: Entry) -> Subject | None:
         kind = self.opened.kind(entry.document)
+        column = schema_name(entry)
+        own = self.definition_at(entry.document)
+        if column is not None and own is not None:
+            return self._own_column(own, column[0], Span(self.opened.file, *column[1]))
         if not names_dataset(kind, entry.path):
             return None
         name: str | None = self.names.get(entry.plain.lower())
@@ -300,6 +330,21 @@ class View(Value, dict=True):
     def _name_of_document(self, entry: Entry) -> str | None:
         definition = self.definition_at(entry.document)
         return definition.name if definition is not None else None
+
+
+_COLUMN = re.compile(r"`[^`]+`|\w+")
+
+
+def schema_name(entry: Entry) -> tuple[str, tuple[int, int]] | None:
+    """The name of a column in a line of the schema of a source, and its place."""
+    path = entry.path
+    if len(path) < 2 or "read" not in path or not isinstance(path[-1], int):
+        return None
+    name = _COLUMN.match(entry.plain) if path[-2] in ("schema", "ddlSchema") else None
+    if name is None:
+        return None
+    start = entry.value[0] + (entry.text != entry.plain)
+    return name.group().strip("`"), (start, start + name.end())
 
 
 def names_dataset(kind: str, path: Path) -> bool:
