@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from odfbuild.errors import OdfbuildError, in_order
@@ -45,34 +45,48 @@ def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[Od
         from odfbuild.project.references import with_names_here
 
         own = tuple(with_names_here(own, project.config))
-    others = [each for each in project.definitions if each.file != file]
+    others = {folded: e for folded, e in found.by_name.items() if e.file != file}
     wrong_files = [each for each in project.wrong if each.file != file]
     wrong = _elsewhere(found.wrong, file)
-    names = {each.folded for each in own}
-    beside = [each for each in others if each.folded in names]
+    beside = [others[each.folded] for each in own if each.folded in others]
     small = Project(
         config=project.config,
         definitions=tuple(sorted((*beside, *own), key=lambda each: (each.file, each.document))),
         wrong=(*wrong_files, *read.wrong),
     )
-    known = [*(each.name for each in others if each.folded not in names), *wrong]
-    graph = find_graph(small, found.projections, damaged=known)
+    graph = find_graph(small, found.projections, damaged=_named(own, others, wrong))
     faults = all_faults(replace(small, wrong=read.wrong), graph, {})
     folded = {name.lower() for name in faults}
     right = [each for each in own if each.folded not in folded]
+    by_name = {**others, **{each.folded: each for each in right}}
     again = replace(
         found,
-        project=replace(project, definitions=(*others, *right), wrong=(*wrong_files, *read.wrong)),
+        project=replace(
+            project, definitions=tuple(by_name.values()), wrong=(*wrong_files, *read.wrong)
+        ),
         wrong={**wrong, **faults},
     )
+    vars(again).update(by_name=by_name)
     errors = [each for of_one in faults.values() for each in of_one]
     errors += [each for some in wrong_queries_of(again, right).values() for each in some]
-    return again, [each for each in errors if _is_in(each, file)]
+    return again, in_order(each for each in errors if _is_in(each, file))
 
 
 def unit_tests_again(found: Definitions, file: str) -> list[OdfbuildError]:
     """What is wrong in one file of unit tests."""
     return unit_tests_of(found, [os.path.join(found.project.config.root, file)])[1]  # noqa: PTH118
+
+
+def _named(
+    own: Sequence[Definition], others: Mapping[str, Definition], wrong: Iterable[str]
+) -> list[str]:
+    """Names of datasets that inputs may mean: those that are meant, or all, to suggest one."""
+    read = {each.lower() for definition in own for each in definition.inputs}
+    read -= {each.folded for each in own}
+    if read <= others.keys():
+        return [*(others[each].name for each in read), *wrong]
+    taken = {each.folded for each in own}
+    return [*(each.name for folded, each in others.items() if folded not in taken), *wrong]
 
 
 def _elsewhere(

@@ -55,13 +55,13 @@ def _check_name(view: View, dataset: str, new: str) -> None:
     if not _NAME.fullmatch(new):
         raise PlanError(
             f"'{new}' cannot be the name of a column here: names are letters, digits and '_'",
-            code="E0381",
+            code="E0384",
             help="choose another name",
         )
     columns = view.columns.relation(dataset) or ()
     if any(each.name.lower() == new.lower() for each in columns):
         raise PlanError(
-            f"'{dataset}' has a column '{new}' already", code="E0381", help="choose another name"
+            f"'{dataset}' has a column '{new}' already", code="E0384", help="choose another name"
         )
 
 
@@ -247,4 +247,4 @@ def _place(file: str, text: str, index: int) -> Location:
 
 
 def _refused(message: str, help: str, place: Location | None) -> PlanError:
-    return PlanError(f"not renamed: {message}", code="E0380", location=place, help=help)
+    return PlanError(f"not renamed: {message}", code="E0383", location=place, help=help)

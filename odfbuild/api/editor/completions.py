@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from itertools import islice
 
 from odfbuild.api.editor.explanations import dataset as explain_dataset
 from odfbuild.api.editor.explanations import function as explain_function
@@ -51,16 +52,32 @@ class Item(Value):
     rank: int = 1
 
 
-def completions(view: View, index: int) -> list[Item]:
-    """All that may stand at a place, in place of what was begun there."""
+MOST = 300
+"""Items that are offered at once; an editor asks again when more is typed."""
+
+
+def completions(view: View, index: int) -> tuple[list[Item], bool]:
+    """What may stand at a place, in place of what was begun there, and whether that is all of it.
+
+    What does not have the letters that were typed, in their order, is left out.
+    """
+    fitting = (each for each in _all(view, index) if _fits(each, view.opened.text, index))
+    found = list(islice(fitting, MOST + 1))
+    return found[:MOST], len(found) <= MOST
+
+
+def _all(view: View, index: int) -> Iterator[Item]:
     opened = view.opened
-    jinja = opened.jinja_at(index)
-    if jinja is not None:
-        return list(_in_template(view, index))
+    if opened.jinja_at(index) is not None:
+        return _in_template(view, index)
     part = opened.part_at(index)
-    if part is not None:
-        return list(_in_query(view, part, index))
-    return list(_in_yaml(view, index))
+    return _in_query(view, part, index) if part is not None else _in_yaml(view, index)
+
+
+def _fits(item: Item, text: str, index: int) -> bool:
+    left = iter(item.label.lower())
+    typed = text[item.span.start : index].lower().strip("`")
+    return all(letter in left for letter in typed)
 
 
 # --- YAML ---
@@ -89,8 +106,9 @@ def _in_yaml(view: View, index: int) -> Iterator[Item]:
     if listed:
         return
     marked = outline_of(f"{text[:begin]}{_MARK}{text[span.end :]}")
-    here = next((e for e in marked.entries if e.plain.strip("[]{}, ") == _MARK), None)
-    if here is not None:
+    held = [each for each in marked.entries if each.plain.strip("[]{}, ") == _MARK]
+    if held:
+        here = held[-1]  # the innermost
         values = {e.path: e.plain for e in marked.entries if e.document == here.document}
         yield from _values(view, opened.kind(here.document), here.path, values, span)
 
@@ -126,15 +144,13 @@ def _keys(view: View, found: Entry, span: Span, *, has_colon: bool) -> Iterator[
 
 def _given(view: View, document: int, span: Span, *, has_colon: bool) -> Iterator[Item]:
     dataset = view.opened.outline.value(document, ("content", "dataset")) or ""
-    for definition in view.found.project.definitions:
-        if definition.folded != dataset.lower():
-            continue
-        for event in definition.snapshot.metadata:
-            for each in event.inputs if isinstance(event, SetTransform) else ():
-                name = each.alias or str(each.dataset_ref)
-                about = explain_dataset(view, str(each.dataset_ref)) or ""
-                insert = name if has_colon else f"{name}:\n"
-                yield Item(name, Kind.dataset, span, insert, str(each.dataset_ref), about)
+    definition = view.found.by_name.get(dataset.lower())
+    for event in definition.snapshot.metadata if definition is not None else ():
+        for each in event.inputs if isinstance(event, SetTransform) else ():
+            name = each.alias or str(each.dataset_ref)
+            about = explain_dataset(view, str(each.dataset_ref)) or ""
+            insert = name if has_colon else f"{name}:\n"
+            yield Item(name, Kind.dataset, span, insert, str(each.dataset_ref), about)
 
 
 def _values(

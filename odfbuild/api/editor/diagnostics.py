@@ -59,7 +59,11 @@ def _range(error: OdfbuildError, text: Text) -> Range:
     end = min(start + place.length, line_end)
     if place.length == 1:
         word = _WORD.match(text.text, start, line_end)
-        end = word.end() if word is not None else end
+        if word is not None:
+            end = word.end()
+        elif text.text[start:line_end][:1].isspace():  # only the line is known
+            line = text.text[start:line_end]
+            start, end = start + len(line) - len(line.lstrip()), start + len(line.rstrip())
     return text.range(start, max(end, start))
 
 

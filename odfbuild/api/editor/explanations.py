@@ -75,8 +75,7 @@ def dataset(view: View, name: str) -> str | None:
 
 def definition_of(view: View, name: str) -> Definition | None:
     """The definition of a dataset, if it is right."""
-    folded = name.lower()
-    return next((e for e in view.found.project.definitions if e.folded == folded), None)
+    return view.found.by_name.get(name.lower())
 
 
 def description_of(definition: Definition | None) -> str | None:

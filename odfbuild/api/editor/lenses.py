@@ -51,7 +51,9 @@ def lenses_of(there: View, plan: Plan | None) -> Iterator[Lens]:
 def _what(row: Row | None) -> str:
     if row is None:
         return "up to date"
-    return row.what or (row.refusal.message if row.refusal is not None else "up to date")
+    if row.refusal is not None:
+        return f"refused: {row.refusal.message}"
+    return f"{row.what}, then {row.then[1]}" if row.then is not None else row.what
 
 
 def _names(there: View, entry: Entry) -> Iterator[str]:

@@ -27,8 +27,8 @@ class Edit(Value):
 def renamed(view: View, subject: Subject | None, new: str) -> list[Edit]:
     """All edits that give a dataset or a column another name.
 
-    `PlanError` E0380 where the thing has no name that can be changed here, or a use of it is not
-    certain; E0381 for a name that cannot be given.
+    `PlanError` E0383 where the thing has no name that can be changed here, or a use of it is not
+    certain; E0384 for a name that cannot be given.
     """
     check_renameable(view, subject)
     if isinstance(subject, NamedColumn):
@@ -39,7 +39,7 @@ def renamed(view: View, subject: Subject | None, new: str) -> list[Edit]:
 
 
 def check_renameable(view: View, subject: Subject | None) -> None:
-    """`PlanError` E0380 where nothing stands that can be renamed."""
+    """`PlanError` E0383 where nothing stands that can be renamed."""
     if isinstance(subject, NamedColumn):
         if subject.dataset is None:
             raise refused(
@@ -64,7 +64,7 @@ def check_renameable(view: View, subject: Subject | None) -> None:
 
 def refused(message: str, help: str, place: Location | None = None) -> PlanError:
     """The error for what is not renamed."""
-    return PlanError(f"not renamed: {message}", code="E0380", location=place, help=help)
+    return PlanError(f"not renamed: {message}", code="E0383", location=place, help=help)
 
 
 def _dataset(view: View, name: str, new: str) -> Iterator[Edit]:
@@ -72,13 +72,13 @@ def _dataset(view: View, name: str, new: str) -> Iterator[Edit]:
         raise PlanError(
             f"'{new}' cannot be the name of a dataset: names are letters and digits, with single "
             "'-' and '.' between them",
-            code="E0381",
+            code="E0384",
             help=f"write '{new.replace('_', '-')}'" if "_" in new else "choose another name",
         )
     if new.lower() != name.lower() and new.lower() in view.names:
         raise PlanError(
             f"there is a dataset '{view.names[new.lower()]}' already",
-            code="E0381",
+            code="E0384",
             help="choose another name",
         )
     defined = of_dataset(view, name)

@@ -62,7 +62,8 @@ class Server(LanguageServer):
     @property
     def encoding(self) -> Encoding:
         """How positions are counted, as was agreed on."""
-        return Encoding(str(getattr(self.workspace.position_encoding, "value", "utf-16")))
+        agreed = self.workspace.position_encoding
+        return Encoding(getattr(agreed, "value", agreed) or "utf-16")
 
     def session_of(self, path: str) -> Session | None:
         """The project that a file belongs to; `None`: it belongs to none."""
@@ -257,9 +258,9 @@ def _questions(server: Server) -> None:
         text = Text(view.opened.text, server.encoding)
         index = text.index(protocol.position(params.position))
         with reading_unsaved(session.unsaved()):
-            items = completions(view, index)
+            items, is_all = completions(view, index)
         return lsp.CompletionList(
-            is_incomplete=False,
+            is_incomplete=not is_all,
             items=[protocol.completion_item(each, text, n, uri) for n, each in enumerate(items)],
         )
 

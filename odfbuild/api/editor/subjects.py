@@ -151,6 +151,11 @@ class View(Value, dict=True):
         listed += [each.name for each in self.found.project.definitions]
         return {name.lower(): name for name in listed}
 
+    def spelt(self, name: str) -> str | None:
+        """The name of a dataset as it is written where it is defined; `None`: there is none."""
+        found = self.found.by_name.get(name.lower())
+        return found.name if found is not None else self.names.get(name.lower())
+
     @cached_property
     def definitions(self) -> list[Definition]:
         """What the file defines, as far as it is right."""
@@ -250,13 +255,13 @@ class View(Value, dict=True):
             if table.start <= at <= table.end and table.name.lower() in aliases:
                 span = span_in(file, part, table.start, table.end)
                 name = aliases[table.name.lower()]
-                return Dataset(self.names.get(name.lower(), name), span, table.name)
+                return Dataset(self.spelt(name) or name, span, table.name)
         for column in read.columns if read else ():
             if column.start <= at <= column.end:
                 owner = aliases.get(column.table)
                 return NamedColumn(
                     column.column.name,
-                    None if owner is None else self.names.get(owner.lower(), owner),
+                    None if owner is None else self.spelt(owner) or owner,
                     column.relation,
                     None if column.column.type is None else ddl_of(column.column.type),
                     span_in(file, part, column.start, column.end),
@@ -272,7 +277,7 @@ class View(Value, dict=True):
         if word.strip("`").lower() in aliases and not part.sql[end:].startswith("("):
             name = aliases[word.strip("`").lower()]
             span = span_in(file, part, start, end)
-            return Dataset(self.names.get(name.lower(), name), span, word.strip("`"))
+            return Dataset(self.spelt(name) or name, span, word.strip("`"))
         return None
 
     def _is_last(self, part: SqlPart) -> bool:
@@ -301,15 +306,13 @@ class View(Value, dict=True):
     def _given(self, entry: Entry, name: str) -> str | None:
         """The input that a unit test calls so."""
         dataset = self.opened.outline.value(entry.document, ("content", "dataset")) or ""
-        for each in self.found.project.definitions:
-            if each.folded == dataset.lower():
-                for event in each.snapshot.metadata:
-                    if isinstance(event, SetTransform):
-                        for given in event.inputs:
-                            reference = str(given.dataset_ref)
-                            if name.lower() in ((given.alias or "").lower(), reference.lower()):
-                                return reference
-        return self.names.get(name.lower())
+        definition = self.found.by_name.get(dataset.lower())
+        for event in definition.snapshot.metadata if definition is not None else ():
+            for given in event.inputs if isinstance(event, SetTransform) else ():
+                reference = str(given.dataset_ref)
+                if name.lower() in ((given.alias or "").lower(), reference.lower()):
+                    return reference
+        return self.spelt(name)
 
     def _of_value(self, entry: Entry) -> Subject | None:
         kind = self.opened.kind(entry.document)
@@ -319,7 +322,7 @@ class View(Value, dict=True):
             return self._own_column(own, column[0], Span(self.opened.file, *column[1]))
         if not names_dataset(kind, entry.path):
             return None
-        name: str | None = self.names.get(entry.plain.lower())
+        name: str | None = self.spelt(entry.plain)
         start, end = entry.value
         quoted = entry.text != entry.plain
         span = Span(self.opened.file, start + quoted, end - quoted)

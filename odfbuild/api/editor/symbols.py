@@ -32,20 +32,21 @@ def symbols_of(opened: Opened) -> list[Symbol]:
         if named is None:
             continue
         listed = ("content", "tests") if kind == "UnitTests" else ("content", "metadata")
-        inner = tuple(_items(entries, listed))
+        called = "name" if kind == "UnitTests" else "kind"
+        inner = tuple(_items(entries, listed, called))
         detail = "unit tests" if kind == "UnitTests" else _plain(entries, ("content", "kind"))
         start, end = _start(entries[0]), max(_end(each) for each in entries)
         found.append(Symbol(named.plain, detail, start, end, named.value, inner))
     return found
 
 
-def _items(entries: list[Entry], path: tuple[str | int, ...]) -> list[Symbol]:
+def _items(entries: list[Entry], path: tuple[str | int, ...], called: str) -> list[Symbol]:
     below = [each for each in entries if each.path[:2] == path and len(each.path) > 2]
     numbers = dict.fromkeys(each.path[2] for each in below)
     found = []
     for number in numbers:
         part = [each for each in below if each.path[2] == number]
-        name = _plain(part, (*path, number, "name")) or _plain(part, (*path, number, "kind"))
+        name = _plain(part, (*path, number, called))
         first = part[0]
         at = first.key or first.value
         found.append(Symbol(name or "-", "", _start(first), max(map(_end, part)), at))
