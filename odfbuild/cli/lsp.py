@@ -12,7 +12,7 @@ from odfbuild.errors import missing_extra
 
 
 def lsp(context: typer.Context) -> int:
-    """Serve an editor as a language server on standard input and output.
+    """Serve editors: a language server on stdin and stdout.
 
     Errors while you type, completion, hover, definitions, references, renaming, formatting and
     plans, without Java and without the network. docs/editors.md sets up editors.

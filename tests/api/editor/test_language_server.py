@@ -38,14 +38,13 @@ def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
 
 
 @pytest.fixture(autouse=True)
-def as_saved(request: pytest.FixtureRequest) -> Iterator[None]:
+def as_saved(editor: Editor) -> Iterator[None]:
     """Each test leaves files as they are saved."""
     yield
-    found: Editor = request.getfixturevalue("editor")
-    for file, text in list(found.texts.items()):
-        saved = (found.root / file).read_bytes().decode()
+    for file, text in list(editor.texts.items()):
+        saved = (editor.root / file).read_bytes().decode()
         if text != saved:
-            found.change(file, saved)
+            editor.change(file, saved)
 
 
 @pytest.mark.parametrize(
@@ -242,11 +241,16 @@ def test_what_may_follow_is_offered(
     assert absent not in found
 
 
+def edit_of(item: lsp.CompletionItem) -> lsp.TextEdit:
+    assert isinstance(item.text_edit, lsp.TextEdit)
+    return item.text_edit
+
+
 def test_a_chosen_item_replaces_what_was_begun(editor: Editor) -> None:
-    found, text = complete(editor, DELAYED, "datasetRef: us.bts.flights", "datasetRef: us.b|")
-    assert "datasetRef: us.faa.planes\n" in applied(text, [found["us.faa.planes"].text_edit])
+    found, text = complete(editor, DELAYED, "datasetRef: us.bts.flights", "datasetRef: us.f|")
+    assert "datasetRef: us.faa.planes\n" in applied(text, [edit_of(found["us.faa.planes"])])
     found, text = complete(editor, WEATHER, "w.visib", "w.vi|")
-    assert "w.visib\n" in applied(text, [found["visib"].text_edit])
+    assert "w.visib\n" in applied(text, [edit_of(found["visib"])])
 
 
 def test_an_item_is_explained_when_it_is_looked_at(editor: Editor) -> None:
