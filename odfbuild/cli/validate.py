@@ -9,7 +9,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import JsonOptions
-from odfbuild.errors import OdfbuildError, in_order, together
+from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
     from odfbuild.apply.queries import Checked
@@ -73,14 +73,9 @@ def _help_editors(found: Definitions) -> None:
 
 def _raise_all(found: Definitions, *, engine_follows: bool) -> None:
     """Raise all that is wrong with definitions, queries, settings and unit tests by their text."""
-    from odfbuild.survey.queries import wrong_queries
-    from odfbuild.survey.settings import wrong_settings
-    from odfbuild.survey.unit_tests import unit_tests_of
+    from odfbuild.survey.validation import all_that_is_wrong
 
-    of_queries = wrong_queries(found, engine_follows=engine_follows).values()
-    wrong = in_order([*found.errors, *(error for errors in of_queries for error in errors)])
-    wrong += wrong_settings(found)
-    wrong += unit_tests_of(found)[1]
+    wrong = all_that_is_wrong(found, engine_follows=engine_follows)
     if wrong:
         raise together(wrong)
 

@@ -27,6 +27,7 @@ SECTIONS = {
         "fmt",
         "lint",
         "validate",
+        "lsp",
         "plan",
         "show",
         "apply",

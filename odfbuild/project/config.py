@@ -38,6 +38,7 @@ from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content, Environment, ProjectFile
 from odfbuild.project.settings.notifying import wrong_entries
 from odfbuild.project.settings.serving import Serving
+from odfbuild.project.unsaved import unsaved_text
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.source import locate, locate_in_scalar, read_documents
@@ -150,12 +151,16 @@ def _documents(root: Path, text: str) -> list[Any]:
     known: list[Any] | None = read_disposable(file, stamp)
     if known is None:
         known = read_documents(text, FILE)
-        with suppress(OverflowError):  # a number of more than 64 bits
-            write_disposable(file, stamp, known)
+        if unsaved_text(root / FILE) is None:
+            with suppress(OverflowError):  # a number of more than 64 bits
+                write_disposable(file, stamp, known)
     return known
 
 
 def _read(file: Path) -> str:
+    unsaved = unsaved_text(file)
+    if unsaved is not None:
+        return unsaved
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -19,6 +19,7 @@ from odfbuild.project.source import (
     YAML_SUFFIXES,
     query_file_of,
 )
+from odfbuild.project.unsaved import unsaved_below, unsaved_texts
 from odfbuild.python_gc import paused_collector
 
 SHARED_FOLDERS = ("macros", "templates", "vars")
@@ -43,17 +44,29 @@ def read_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> 
 
 def _read(config: Config) -> Project:
     cache = DefinitionCache(config)
+    unsaved = unsaved_texts()
     wrong: list[WrongDefinition] = []
 
     def refuse(path: str, error: OdfbuildError) -> None:
         file = os.path.relpath(path, config.root)
         wrong.append(WrongDefinition(file=file, name=None, errors=(error,)))
 
-    paths = list(_scan(str(config.datasets), config.boundary.check_open, refuse, set()))
+    paths = _files(config.datasets, config.boundary.check_open, refuse)
     files = _definitions_among(paths)
     queries = {each for each in paths if each.endswith(QUERY_SUFFIXES)}
     beside = {file: name for file in files if queries and (name := query_file_of(file)) in queries}
-    found = {file: cache.get(file, beside.get(file)) for file in files}
+    # Of what a template includes, the cache knows what is saved.
+    renders_anew = any(unsaved_below(config.root / each) for each in ("macros", "templates"))
+    is_unsaved = {
+        file
+        for file in (files if unsaved else ())
+        if file in unsaved
+        or beside.get(file) in unsaved
+        or (renders_anew and file.endswith(TEMPLATE_SUFFIX))
+    }
+    found = {
+        file: None if file in is_unsaved else cache.get(file, beside.get(file)) for file in files
+    }
     unread = [file for file in files if found[file] is None]
     if unread:
         from odfbuild.project.definitions import read_file
@@ -61,8 +74,10 @@ def _read(config: Config) -> Project:
         read = read_file(config, file)
         wrong += read.wrong
         # A file with mistakes is read again each time.
-        found[file] = read.right if read.wrong else cache.put(file, read.right, beside.get(file))
-    cache.save()
+        is_kept = not read.wrong and file not in is_unsaved
+        found[file] = cache.put(file, read.right, beside.get(file)) if is_kept else read.right
+    if not unsaved:
+        cache.save()
     definitions: Iterator[Definition]
     definitions = chain.from_iterable(each or () for each in found.values())
     if config.external:
@@ -80,12 +95,12 @@ def definition_files(
     So is what else the root of a project has of YAML, where all of it is such a folder. Links for
     which `check_link` raises are not followed: `refuse` is told why.
     """
-    return _definitions_among(_scan(str(folder), check_link, refuse, set()))
+    return _definitions_among(_files(folder, check_link, refuse))
 
 
 def query_files(folder: Path, check_link: Callable[[str], None]) -> list[str]:
     """Paths of all files with the query of a definition below `folder`, as `definition_files`."""
-    found = _scan(str(folder), check_link, lambda _path, _error: None, set())
+    found = _files(folder, check_link, lambda _path, _error: None)
     return sorted(each for each in found if each.endswith(QUERY_SUFFIXES))
 
 
@@ -93,8 +108,7 @@ def unit_test_files(
     folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
 ) -> list[str]:
     """Paths of all files of unit tests below `folder`, as `definition_files`."""
-    found = _scan(str(folder), check_link, refuse, set())
-    return sorted(each for each in found if is_unit_test_file(each))
+    return sorted(filter(is_unit_test_file, _files(folder, check_link, refuse)))
 
 
 def _definitions_among(paths: Iterable[str]) -> list[str]:
@@ -105,6 +119,21 @@ def _definitions_among(paths: Iterable[str]) -> list[str]:
 def is_unit_test_file(path: str) -> bool:
     """Whether a YAML file has unit tests of queries in it, and no definitions."""
     return path.endswith(UNIT_TEST_SUFFIXES)
+
+
+def _files(
+    folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
+) -> set[str]:
+    """Paths of files of YAML and of queries, with those that an editor has not saved yet."""
+    found = {*_scan(str(folder), check_link, refuse, set())}
+    for path in unsaved_below(folder):
+        parts = path[len(str(folder)) + 1 :].split("/")
+        is_other = parts[0] in _NO_DEFINITIONS and (folder / FILE).is_file()
+        if path.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX, *QUERY_SUFFIXES)) and not (
+            is_other or any(part.startswith(".") for part in parts)
+        ):
+            found.add(path)
+    return found
 
 
 def _scan(

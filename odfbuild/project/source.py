@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from odfbuild import limits
 from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.project.model import Config
+from odfbuild.project.unsaved import unsaved_text
 from odfbuild.project.yaml import source as yaml_source
 from odfbuild.store.files import TooLarge, read_bounded
 from odfbuild.values import Value
@@ -162,7 +163,9 @@ def query_beside(config: Config, file: str) -> Source | None:
 def read_text(path: str | Path, file: str) -> str:
     """The text of a file, lines ended by line feeds; `ProjectError` when there is no such text."""
     try:
-        text = read_bounded(path, limits.FILE_BYTES).decode()
+        text = unsaved_text(path)
+        if text is None:
+            text = read_bounded(path, limits.FILE_BYTES).decode()
     except UnicodeDecodeError as error:
         raise ProjectError(
             f"this is not UTF-8 text: {error.reason} at byte {error.start}",

@@ -20,6 +20,7 @@ from typing import Any
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.limits import FILE_BYTES, INSTANCES, RENDERED_BYTES
 from odfbuild.project.bounded import bounded, too_much
+from odfbuild.project.unsaved import unsaved_below, unsaved_texts
 from odfbuild.project.yaml.source import locate, read_documents
 from odfbuild.sql.dbt_words import INSTEAD_OF_DBT
 from odfbuild.wording import did_you_mean
@@ -66,7 +67,14 @@ def render_template(
     text of the template of the query, where that is a file of its own. Rendering runs in a process
     of its own, within the bounds of `limits` (E0126).
     """
-    return bounded(_render_all, file, text, file, root, variables, check_open, query)
+    unsaved = _shared_unsaved(root)
+    return bounded(_render_all, file, text, file, root, variables, check_open, query, unsaved)
+
+
+def _shared_unsaved(root: Path) -> dict[str, str]:
+    """Files that templates may include, as an editor holds them."""
+    paths = (path for each in ("macros", "templates") for path in unsaved_below(root / each))
+    return {path: unsaved_texts()[path] for path in paths}
 
 
 def _render_all(
@@ -76,8 +84,9 @@ def _render_all(
     variables: Mapping[str, Any],
     check_open: Callable[[str], None],
     query: tuple[str, str] | None,
+    unsaved: Mapping[str, str],
 ) -> list[Rendered]:
-    environment = _environment(root, check_open)
+    environment = _environment(root, check_open, unsaved)
     front, body, skipped = _split(text)
     instances = _instances(front, file, environment, variables)
     rendered, errors, size = [], [], 0
@@ -103,7 +112,7 @@ def _render_all(
     return rendered
 
 
-def _environment(root: Path, check_open: Callable[[str], None]) -> Any:
+def _environment(root: Path, check_open: Callable[[str], None], unsaved: Mapping[str, str]) -> Any:
     from jinja2 import StrictUndefined
     from jinja2.loaders import FileSystemLoader
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -111,7 +120,10 @@ def _environment(root: Path, check_open: Callable[[str], None]) -> Any:
     class Within(FileSystemLoader):
         def get_source(self, environment: Any, template: str) -> Any:
             for folder in self.searchpath:
-                check_open(f"{folder}/{template}")
+                path = f"{folder}/{template}"
+                check_open(path)
+                if path in unsaved:
+                    return unsaved[path], path, lambda: True
             return super().get_source(environment, template)
 
     environment = ImmutableSandboxedEnvironment(

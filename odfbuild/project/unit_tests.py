@@ -111,15 +111,19 @@ def unit_tests_schema() -> dict[str, Any]:
     return document_schema("odfbuild unit tests", UnitTestsFile)
 
 
-def read_unit_tests(config: Config) -> tuple[list[UnitTest], list[OdfbuildError]]:
-    """The tests of a project in order of their files, and all that is wrong with the files."""
+def read_unit_tests(
+    config: Config, files: Iterable[str] | None = None
+) -> tuple[list[UnitTest], list[OdfbuildError]]:
+    """The tests of a project, or of some `files`, in their order, and what is wrong with files."""
     tests: list[UnitTest] = []
     wrong: list[OdfbuildError] = []
 
     def refuse(path: str, error: OdfbuildError) -> None:
         wrong.append(error.or_at(Location(os.path.relpath(path, config.root))))
 
-    for path in unit_test_files(config.datasets, config.boundary.check_open, refuse):
+    if files is None:
+        files = unit_test_files(config.datasets, config.boundary.check_open, refuse)
+    for path in files:
         try:
             sources = read_sources(config, os.path.relpath(path, config.root))
         except OdfbuildError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from odfbuild.plan.graph.build import build_graph, find_graph
 from odfbuild.plan.graph.dag import Graph
 from odfbuild.project.config import place_in_config
 from odfbuild.project.load import load_project, read_project
-from odfbuild.project.model import Project
+from odfbuild.project.model import Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.columns.known import KnownColumns
 
 
-class Definitions(Value):
+class Definitions(Value, dict=True):
     """A project whose definitions were checked, and its chains.
 
     `wrong` has all errors of datasets by name; the project has only the others.
@@ -39,6 +39,11 @@ class Definitions(Value):
     workspace: Workspace
     projections: Mapping[str, Projection]
     wrong: Mapping[str, Sequence[OdfbuildError]] = field(default_factory=dict)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Definition]:
+        """The definitions that are right, by name in lower case."""
+        return {each.folded: each for each in self.project.definitions}
 
     @property
     def faults(self) -> dict[str, OdfbuildError]:
@@ -61,7 +66,7 @@ class Definitions(Value):
         """The columns that queries can use; of wrong datasets, none are known."""
         from odfbuild.plan.columns.known import KnownColumns
 
-        return KnownColumns(self.project.definitions, self.projections, self.wrong)
+        return KnownColumns(self.by_name, self.projections, self.wrong)
 
     def external(self) -> frozenset[str]:
         """Names here of the datasets of others, pulled or only named."""

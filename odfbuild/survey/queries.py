@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 from odfbuild.engine.release import engine_version
@@ -60,6 +60,23 @@ def wrong_queries(
     if right.is_changed:
         file.save(right.kept)
     return {each.name: wrong[each.name] for each in project.definitions if each.name in wrong}
+
+
+def wrong_queries_of(
+    found: Definitions, chosen: Sequence[Definition]
+) -> dict[str, tuple[OdfbuildError, ...]]:
+    """The same of some definitions only; nothing is remembered."""
+    known = found.columns()
+    engine_accepted = AcceptedTexts(found.project.config.cache, engine_version())
+    wrong: dict[str, tuple[OdfbuildError, ...]] = {}
+    for definition in chosen:
+        state = found.projections.get(definition.name)
+        accepted = partial(accepted_texts, definition, state, engine_accepted)
+        errors = _of_other_engines(found.project, definition)
+        errors += _look(found.project, definition, known, accepted)
+        if errors:
+            wrong[definition.name] = errors
+    return wrong
 
 
 def _of_other_engines(project: Project, definition: Definition) -> tuple[OdfbuildError, ...]:

@@ -18,9 +18,14 @@ Columns = Sequence[str] | None
 """Names of columns; `None` where they are not known."""
 
 
-def unit_tests_of(found: Definitions) -> tuple[list[UnitTest], list[OdfbuildError]]:
-    """All unit tests in order of their files, and all that is wrong with them."""
-    tests, wrong = read_unit_tests(found.project.config)
+def unit_tests_of(
+    found: Definitions, files: Sequence[str] | None = None
+) -> tuple[list[UnitTest], list[OdfbuildError]]:
+    """All unit tests in order of their files, and all that is wrong with them.
+
+    Or those of some `files`, by their absolute paths.
+    """
+    tests, wrong = read_unit_tests(found.project.config, files)
     if not tests:
         return tests, wrong
     known = found.columns()

@@ -28,17 +28,19 @@ from odfbuild.sql.columns.shape import shape_of
 class KnownColumns:
     """Columns of the datasets that are defined, or have chains; `projections` by alias.
 
-    Datasets are asked for by name or DID. Nothing is known of `wrong` ones: their chains have the
-    columns from before somebody began to edit.
+    `definitions` may come by name in lower case. Datasets are asked for by name or DID. Nothing is
+    known of `wrong` ones: their chains have the columns from before somebody began to edit.
     """
 
     def __init__(
         self,
-        definitions: Iterable[Definition],
+        definitions: Iterable[Definition] | Mapping[str, Definition],
         projections: Mapping[str, Projection],
         wrong: Iterable[str] = (),
     ) -> None:
-        self._definitions = {each.folded: each for each in definitions}
+        if not isinstance(definitions, Mapping):
+            definitions = {each.folded: each for each in definitions}
+        self._definitions = definitions
         self._projections = projections
         self._aliases = {name.lower(): name for name in projections}
         self._found: dict[str, Columns | None] = dict.fromkeys(map(str.lower, wrong))

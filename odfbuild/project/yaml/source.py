@@ -16,6 +16,7 @@ from typing import Any
 from odfbuild.errors import Location, ProjectError
 from odfbuild.limits import ALIASED_VALUES, DEPTH, VALUES
 from odfbuild.project.yaml.broken import Stop, mistake_in
+from odfbuild.project.yaml.scalars import offsets_of
 
 Path = tuple[str | int, ...]
 
@@ -302,18 +303,11 @@ def locate_in_scalar(
     node = _follow(text, file, document, path)
     if node is None or not isinstance(node.value, str):
         return None
-    start = node.start_mark
-    lines = text.splitlines()
-    if node.style in ("|", ">"):
-        first = start.line + 1
-        while first < len(lines) and not lines[first].strip():
-            first += 1
-        indent = len(lines[first]) - len(lines[first].lstrip()) if first < len(lines) else 0
-        return _place(text, file, first + line, indent + column)
-    if line == 1:
-        quote = 1 if node.style in ("'", '"') else 0
-        return _place(text, file, start.line + 1, start.column + quote + column)
-    return _place(text, file, start.line + line, column)
+    within = node.value.split("\n")[: max(line, 1)]
+    at = sum(len(each) + 1 for each in within[:-1]) + min(column - 1, len(within[-1]))
+    index = offsets_of(text, node)[min(at, len(node.value))]
+    start = text.rfind("\n", 0, index) + 1
+    return _place(text, file, text.count("\n", 0, index) + 1, index - start + 1)
 
 
 def _follow(text: str, file: str, document: int, path: Sequence[str | int]) -> Any:

@@ -28,6 +28,8 @@ ELSEWHERE = {
         "tests/apply/chains/test_reset.py",
         "a folder that holds blocks of another dataset, too",
     ),
+    "E0383": ("tests/api/editor/test_language_server.py", "renaming what a template makes"),
+    "E0384": ("tests/api/editor/test_language_server.py", "renaming to a name that is taken"),
     "E0419": ("tests/ingest/test_ethereum.py", "a node whose chain was reorganised"),
     "E0435": ("tests/conformance/test_writer_scenarios.py", "links to objects"),
     "E0126": ("tests/project/test_limits.py", "a template without bounds"),

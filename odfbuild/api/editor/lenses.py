@@ -1,0 +1,63 @@
+"""Lines above definitions: what the next run would do, and commands that show more. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odfbuild.api.editor.outline import Entry
+from odfbuild.api.editor.subjects import View
+from odfbuild.plan.model import Plan
+from odfbuild.report.forms.rows import Row
+from odfbuild.report.plan.view import view
+from odfbuild.values import Value
+
+PLAN = "odfbuild.plan"
+EXPLAIN = "odfbuild.explain"
+_INSTANCES = 3
+"""Datasets of one template that are told one by one."""
+
+
+class Lens(Value):
+    """A line above a place: its text, the command behind it, and the datasets it is about."""
+
+    at: tuple[int, int]
+    title: str
+    command: str
+    datasets: tuple[str, ...]
+
+
+def lenses_of(there: View, plan: Plan | None) -> Iterator[Lens]:
+    """The lines above the definitions of a file; without a plan only the commands."""
+    rows = {each.name: each for each in view(plan).rows} if plan is not None else {}
+    known = {each.name for each in plan.datasets} if plan is not None else set()
+    for entry in there.opened.outline.entries:
+        if entry.path != ("content", "name"):
+            continue
+        if there.opened.kind(entry.document) != "DatasetSnapshot":
+            continue
+        names = tuple(_names(there, entry))
+        if not names:
+            continue
+        shown = [name for name in names if name in known]
+        for name in shown[:_INSTANCES]:
+            label = f"{name}: " if len(names) > 1 else ""
+            yield Lens(entry.value, label + _what(rows.get(name)), PLAN, (name,))
+        if len(names) > _INSTANCES or not shown:
+            yield Lens(entry.value, "what would change", PLAN, names)
+        if shown:
+            yield Lens(entry.value, "explain", EXPLAIN, (shown[0],))
+
+
+def _what(row: Row | None) -> str:
+    if row is None:
+        return "up to date"
+    if row.refusal is not None:
+        return f"refused: {row.refusal.message}"
+    return f"{row.what}, then {row.then[1]}" if row.then is not None else row.what
+
+
+def _names(there: View, entry: Entry) -> Iterator[str]:
+    shift = there.shift
+    for definition in there.definitions:
+        if definition.document == entry.document - shift:
+            yield definition.name

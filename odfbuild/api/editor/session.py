@@ -1,0 +1,181 @@
+"""A project that editors look at: what they hold of its files, and what was found in it last.
+
+`check_file` looks at one file, while somebody types; `check` looks at everything, as `validate`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.api.editor.diagnostics import Found, by_file
+from odfbuild.api.editor.positions import one_break
+from odfbuild.api.editor.subjects import Opened, View
+from odfbuild.errors import OdfbuildError
+from odfbuild.project.config import FILE
+from odfbuild.project.load import is_unit_test_file
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
+from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
+from odfbuild.project.unsaved import reading_unsaved
+from odfbuild.python_gc import paused_collector
+from odfbuild.survey.definitions import Definitions, look_at_definitions
+from odfbuild.survey.validation import (
+    OF_ALL,
+    all_that_is_wrong,
+    unit_tests_again,
+    with_file_again,
+)
+from odfbuild.values import Value
+
+if TYPE_CHECKING:
+    from odfbuild.plan.explain import Explanation
+    from odfbuild.plan.model import Plan
+
+
+class Look(Value):
+    """What a look at a project found; `found` is `None` where odfbuild.yaml is wrong."""
+
+    found: Definitions | None
+    errors: Found
+
+
+class Session:
+    """The state of one project between questions."""
+
+    def __init__(self, root: Path, given: Overrides = NO_OVERRIDES) -> None:
+        self.root = root
+        self.given = given
+        self.opened: dict[str, str] = {}
+        self.found: Definitions | None = None
+        self.errors: Found = {}
+        self.plan: Plan | None = None
+
+    # --- What editors hold ---
+
+    def holds(self, path: str, text: str) -> None:
+        """An editor holds this text of a file."""
+        self.opened[path] = one_break(text)
+
+    def closed(self, path: str) -> None:
+        """What is saved of a file counts again."""
+        self.opened.pop(path, None)
+
+    def unsaved(self) -> dict[str, str]:
+        """Texts that differ from what is saved, by path."""
+        return {path: text for path, text in self.opened.items() if not _is_saved(path, text)}
+
+    def file_of(self, path: str) -> str:
+        """The path of a file below the root."""
+        return os.path.relpath(path, self.root)
+
+    # --- What is wrong ---
+
+    def check(self, is_over: Callable[[], bool] = lambda: False) -> Look | None:
+        """Look at everything; `None` where it `is_over` before that, as after a newer edit."""
+        with reading_unsaved(self.unsaved()), paused_collector():
+            try:
+                found = look_at_definitions(self.root, self.given)
+            except OdfbuildError as error:
+                return Look(None, by_file([error]))
+            return None if is_over() else Look(found, by_file(all_that_is_wrong(found)))
+
+    def take(self, look: Look) -> None:
+        """Remember what a look found; definitions of before stay where there are none now."""
+        self.found = look.found or self.found
+        self.errors = look.errors
+
+    def check_file(self, path: str) -> bool:
+        """Look again at one file that was edited; whether that tells all that is wrong in it.
+
+        Where it does not, as for odfbuild.yaml, only `check` does.
+        """
+        file = self.file_of(path)
+        found = self.found
+        if found is None or not self._is_definition(path, found):
+            return False
+        before = self.errors.get(file, [])
+        with reading_unsaved(self.unsaved()):
+            if is_unit_test_file(file):
+                errors = unit_tests_again(found, file)
+            else:
+                self.found, errors = with_file_again(found, file)
+                errors += [each for each in before if each.code in OF_ALL]
+        self.errors = {**self.errors, file: errors}
+        return True
+
+    def _is_definition(self, path: str, found: Definitions) -> bool:
+        below = f"{found.project.config.datasets}/"
+        is_yaml = path.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX))
+        return is_yaml and path.startswith(below) and not path.endswith(f"/{FILE}")
+
+    # --- Questions ---
+
+    def view(self, path: str) -> View | None:
+        """A file within the project; `None` before anything of the project is known."""
+        text = self.opened.get(path)
+        if self.found is None or text is None:
+            return None
+        return View(self.found, Opened(self.file_of(path), text))
+
+    # --- Plans ---
+
+    def keep(self, name: str, text: str) -> Path:
+        """A disposable file with a text, for editors that show files only; its path."""
+        from odfbuild.store.disposable import cache_folder, prepare_cache_folder
+        from odfbuild.store.files import write_file
+
+        folder = cache_folder(self.root) / "editor"
+        prepare_cache_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        write_file(folder / name, text.encode())
+        return folder / name
+
+    def make_plan(self) -> Plan | None:
+        """The plan of what is saved; `None` where odfbuild.yaml is wrong."""
+        from odfbuild.survey.survey import survey
+
+        try:
+            return survey(self.root, None, self.given).plan
+        except OdfbuildError:
+            return None
+
+    def planned(self, names: tuple[str, ...]) -> str:
+        """The plan of some datasets as text, with what is not saved yet; raises as `survey`."""
+        from odfbuild.plan.graph.selection import Selection
+        from odfbuild.report.plan.text import render_plan
+        from odfbuild.survey.survey import PlanRequest, survey
+
+        request = PlanRequest(selection=Selection(select=names))
+        with reading_unsaved(self.unsaved()):
+            return render_plan(survey(self.root, request, self.given).plan, full=True)
+
+    def explained(self, name: str) -> str:
+        """Why a dataset is stale, or not, as text; raises as `survey`."""
+        from odfbuild.report.explanation import render_explanation
+
+        with reading_unsaved(self.unsaved()):
+            return render_explanation(self._explanation(name))
+
+    def _explanation(self, name: str) -> Explanation:
+        from odfbuild.inspect.receipts import with_receipts
+        from odfbuild.plan.explain import explain
+        from odfbuild.survey.names import one_of
+        from odfbuild.survey.survey import survey
+
+        found = survey(self.root, None, self.given)
+        present = one_of(found.plan.names, found.plan.called(name) or name)
+        return with_receipts(
+            explain(found.plan, present, found.projections),
+            found.project.config,
+            found.workspace,
+            found.renames,
+        )
+
+
+def _is_saved(path: str, text: str) -> bool:
+    try:
+        return one_break(Path(path).read_bytes().decode()) == text
+    except (OSError, UnicodeDecodeError):
+        return False

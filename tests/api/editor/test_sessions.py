@@ -1,0 +1,122 @@
+"""What is told to editors, without an editor: lines above definitions, what is unsaved, the cache."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from odfbuild.api.editor.diagnostics import by_file
+from odfbuild.api.editor.lenses import lenses_of
+from odfbuild.api.editor.places import references
+from odfbuild.api.editor.renaming import renamed
+from odfbuild.api.editor.session import Session
+from odfbuild.api.editor.subjects import Dataset, Span
+from odfbuild.cli.main import run
+from tests.api.editor.mistakes import MISTAKES
+from tests.apply.in_process import Program
+from tests.apply.tiny import Tiny
+from tests.example.odfbuild_project import ExampleProject
+
+
+def session_of(tiny: Tiny, *files: str) -> Session:
+    found = Session(tiny.root.resolve())
+    for file in files:
+        path = f"{found.root}/{file}"
+        found.holds(path, (found.root / file).read_text())
+    found.take(found.check())
+    return found
+
+
+def titles(session: Session, file: str) -> list[str]:
+    view = session.view(f"{session.root}/{file}")
+    return [each.title for each in lenses_of(view, session.make_plan())]
+
+
+def test_a_line_above_a_definition_counts_waiting_records(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    session = session_of(tiny, "datasets/root.yaml", "datasets/derived.yaml")
+    assert titles(session, "datasets/root.yaml") == ["up to date", "explain"]
+    tiny.arrive(2)
+    assert titles(session, "datasets/root.yaml") == [
+        "up to 2 new records in 1 file (68 bytes)",
+        "explain",
+    ]
+    assert titles(session, "datasets/derived.yaml") == ["up to 2 new records", "explain"]
+
+
+def test_a_dataset_with_a_chain_is_renamed_with_its_history(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    session = session_of(tiny, "datasets/root.yaml")
+    view = session.view(f"{session.root}/datasets/root.yaml")
+    edits = renamed(view, Dataset("root", Span("datasets/root.yaml", 0, 0)), "base")
+    for each in sorted(edits, key=lambda edit: edit.span.start, reverse=True):
+        file = tiny.root / each.span.file
+        text = file.read_text()
+        file.write_text(text[: each.span.start] + each.text + text[each.span.end :])
+    assert "  moved:\n    root: base\n" in (tiny.root / "odfbuild.yaml").read_text()
+    assert "-> base  renamed from root" in odfbuild.ok("plan").out
+
+
+def test_a_name_in_backticks_is_renamed_within_them(tiny: Tiny) -> None:
+    file = tiny.root / "datasets/derived.yaml"
+    text = file.read_text().replace("          alias: source\n", "")
+    file.write_text(text.replace("FROM source", "FROM `root`"))
+    session = session_of(tiny, "datasets/root.yaml")
+    view = session.view(f"{session.root}/datasets/root.yaml")
+    edits = renamed(view, Dataset("root", Span("datasets/root.yaml", 0, 0)), "a.b")
+    assert {each.text for each in edits} == {"a.b", "`a.b`"}
+    assert len(references(view, "root")) == 3
+
+
+def test_looking_at_what_is_not_saved_leaves_files_and_caches_as_they_were(tiny: Tiny) -> None:
+    session = session_of(tiny, "datasets/derived.yaml")
+    kept = {p: p.read_bytes() for p in (tiny.root / ".odfbuild").rglob("definitions.bin")}
+    path = f"{session.root}/datasets/derived.yaml"
+    saved = session.opened[path]
+    session.holds(path, saved.replace("value * 10", "vale * 10"))
+    look = session.check()
+    assert [each.code for each in look.errors["datasets/derived.yaml"]] == ["E0501"]
+    assert {p: p.read_bytes() for p in kept} == kept
+    session.holds(path, saved)
+    assert session.check().errors == {}
+
+
+def test_a_look_that_is_over_stops(tiny: Tiny) -> None:
+    assert session_of(tiny).check(lambda: True) is None
+
+
+def test_a_wrong_odfbuild_yaml_is_told_and_what_was_known_stays(tiny: Tiny) -> None:
+    session = session_of(tiny, "odfbuild.yaml", "datasets/root.yaml")
+    session.holds(f"{session.root}/odfbuild.yaml", "kind: Project\nversion: 1\ncontent: {}\n")
+    session.take(session.check())
+    assert list(session.errors) == ["odfbuild.yaml"]
+    assert session.view(f"{session.root}/datasets/root.yaml") is not None
+
+
+def test_an_editor_is_told_what_validate_prints(
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = ExampleProject.fresh(tmp_path_factory.mktemp("both") / "example").root.resolve()
+    monkeypatch.chdir(root)
+    session = Session(root)
+    session.take(session.check())
+    for file, right, wrong, _ in MISTAKES[::9]:
+        saved = (root / file).read_text()
+        text = saved.replace(right, wrong.replace("«", "").replace("»", ""), 1)
+        session.holds(f"{root}/{file}", text)
+        told = [e for each in session.check().errors.values() for e in each]
+        (root / file).write_text(text)
+        capsys.readouterr()
+        assert run(["validate", "--json"]) == 1
+        printed = json.loads(capsys.readouterr().out)["errors"]
+        (root / file).write_text(saved)
+        session.closed(f"{root}/{file}")
+        assert by_file(told).keys() == {each["file"] for each in printed}
+        assert sorted(
+            (e.code, e.message, e.location.line, e.location.column) for e in told
+        ) == sorted(
+            (each["code"], each["message"], each["line"], each["column"]) for each in printed
+        )
