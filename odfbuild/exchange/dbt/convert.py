@@ -15,9 +15,9 @@ from odfbuild.exchange.dbt.model import DbtProject, Node, Note, Place, Query, Te
 from odfbuild.exchange.dbt.names import FILE, HEAD, dataset_names, nearest
 from odfbuild.exchange.dbt.result import Item, Migrated, Status
 from odfbuild.exchange.dbt.spark_query import NoQuery, SparkQuery, Types, spark_query
-from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.editor import GITIGNORE, schema_comment
-from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.project.format import format_text
+from odfbuild.project.yaml.tree import lines_of, tree_of
 
 _NO_TIME = "it has no event time, so all records have the same; `event_time` in its config sets it"
 _CHECK_KEYS = ("notNull", "unique", "acceptedValues", "relationships", "sql")
@@ -71,14 +71,14 @@ class _Conversion:
         settings = self._settings()
         self._unit_tests()
         for other in self.project.others:
-            note = Note(f"odfbuild has no equivalent of a {other.kind}", other.place)
+            note = Note(f"odfbuild has no equivalent for this kind ({other.kind})", other.place)
             self._item(other.kind, other.name, other.place, "not moved", notes=[note])
         self.texts["odfbuild.yaml"] = schema_comment(
             self.target, self.target / "odfbuild.yaml"
-        ) + dump_yaml({"kind": "Project", "version": 1, "content": settings})
+        ) + _yaml({"kind": "Project", "version": 1, "content": settings})
         self.texts[".gitignore"] = GITIGNORE
         moved = {id_: self.names[id_] for id_ in sorted(self.definitions)}
-        self.texts[FILE] = HEAD + dump_yaml(moved)
+        self.texts[FILE] = HEAD + _yaml(moved)
         return Migrated(
             project=self.project.name,
             read_from=self.project.read_from,
@@ -250,7 +250,7 @@ class _Conversion:
         }
         file = str(PurePosixPath("datasets") / folder / f"{name}.yaml")
         head = schema_comment(self.target, self.target / file)
-        self.texts[file] = f"{head}# From dbt: {node.place}\n{dump_yaml(manifest)}"
+        self.texts[file] = f"{head}# From dbt: {node.place}\n{_yaml(manifest)}"
         self.definitions[node.id] = file
 
     # --- What is about tables ---
@@ -364,12 +364,17 @@ class _Conversion:
             self._item("unit test", test.name, test.place, "moved", file)
         for id_, tests in found.items():
             content = {"dataset": self.names[id_], "tests": tests}
-            text = dump_yaml({"kind": "UnitTests", "version": 1, "content": content})
+            text = _yaml({"kind": "UnitTests", "version": 1, "content": content})
             self.texts[_test_file(self.definitions[id_])] = text
 
 
+def _yaml(data: Any) -> str:
+    """Plain data in the form that `odfbuild fmt` gives to definitions."""
+    return format_text("\n".join(lines_of(tree_of(data))) + "\n", "").after
+
+
 def _test_file(definition: str) -> str:
-    return f"{definition.removesuffix('.yaml').removesuffix(TEMPLATE_SUFFIX)}.test.yaml"
+    return f"{definition.removesuffix('.yaml')}.test.yaml"
 
 
 def _no_check(id_: str, conversion: _Conversion) -> Status:
@@ -434,10 +439,12 @@ def _in_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _readme(node: Node) -> str:
-    cells = [
-        (column.name, " ".join(column.description.split()).replace("|", "\\|"))
+    """What the project says of the columns; their descriptions are Markdown."""
+    about = [node.description] if node.description else []
+    columns = [
+        part
         for column in node.columns
+        if column.description
+        for part in (f"## {column.name}", column.description)
     ]
-    rows = [f"| {name} | {about} |" for name, about in cells]
-    about = f"{node.description}\n\n" if node.description else ""
-    return about + "\n".join(["| column | description |", "| --- | --- |", *rows]) + "\n"
+    return "\n\n".join([*about, *columns]) + "\n"

@@ -45,7 +45,7 @@ def columns_of(data: Data) -> tuple[Column, ...]:
     found = listed.values() if isinstance(listed, dict) else entries(listed)
     return tuple(
         Column(
-            str(each["name"]), each.get("data_type"), " ".join(str(each.get("description") or "").split())
+            str(each["name"]), each.get("data_type"), str(each.get("description") or "").strip()
         )
         for each in found
         if each.get("name")

@@ -255,7 +255,7 @@ class _Reader:
 
     def _described(self, data: Mapping[str, Any]) -> Any:
         return tuple(
-            replace(each, description=" ".join(self._description({"description": each.description}).split()))
+            replace(each, description=self._description({"description": each.description}))
             for each in columns_of(data)
         )
 
