@@ -87,9 +87,7 @@ def definitions(
 @migrate.command("dbt")
 def dbt(
     context: typer.Context,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of the dbt project.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the dbt project.")],
     *,
     to: Annotated[
         Path | None,

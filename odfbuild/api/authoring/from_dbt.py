@@ -229,7 +229,7 @@ def _validated(migrated: Migrated) -> Migrated:
         place = error.location
         if place is None:
             continue
-        file = os.path.relpath(os.path.join(root, place.file), root)
+        file = os.path.relpath(root / place.file, root)
         help_ = f" ({error.help})" if error.help else ""
         note = Note(f"{error.code}: {error.message}{help_}", Place(file, place.line))
         by_file.setdefault(file, []).append(note)
@@ -249,17 +249,15 @@ def _problems(root: Path) -> Sequence[OdfbuildError]:
 
 def _with_problems(migrated: Migrated, by_file: dict[str, list[Note]]) -> list[Item]:
     items: list[Item] = []
-    files = {
-        os.path.basename(file).removesuffix(".yaml"): file
-        for file in migrated.definitions.values()
-    }
+    files = {Path(file).stem: file for file in migrated.definitions.values()}
     for item in migrated.items:
         file = files.get(item.target or "", item.target or "")
         wrong = by_file.pop(file, []) if item.status != "not moved" else []
         if file == "odfbuild.yaml" and wrong:
             by_file[file] = wrong  # Which check it is about, its line says.
         elif wrong:
-            item = replace(item, status="by hand", notes=(*wrong, *item.notes))
+            items.append(replace(item, status="by hand", notes=(*wrong, *item.notes)))
+            continue
         items.append(item)
     for file, notes in by_file.items():
         items += [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odfbuild.exchange.dbt.model import MARKER, Query, Singular, Test, UnitTest
-from odfbuild.exchange.dbt.properties import listed, reference
+from odfbuild.exchange.dbt.properties import reference
 from odfbuild.exchange.dbt.roots import combination
 from odfbuild.odf.schema.ddl import quoted_name
 
@@ -157,7 +157,3 @@ def _records(data: Mapping[str, Any], fixture: Mapping[str, str]) -> dict[str, A
     if isinstance(rows, str):
         return {"csv": "\n".join(line.strip() for line in rows.strip().splitlines()) + "\n"}
     return {"rows": [dict(each) for each in rows or ()]}
-
-
-
-

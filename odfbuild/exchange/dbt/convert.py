@@ -15,6 +15,7 @@ from odfbuild.exchange.dbt.model import DbtProject, Node, Note, Place, Query, Te
 from odfbuild.exchange.dbt.names import FILE, HEAD, dataset_names, nearest
 from odfbuild.exchange.dbt.result import Item, Migrated, Status
 from odfbuild.exchange.dbt.spark_query import NoQuery, SparkQuery, Types, spark_query
+from odfbuild.exchange.dbt.usage import used_columns
 from odfbuild.project.editor import GITIGNORE, schema_comment
 from odfbuild.project.format import format_text
 from odfbuild.project.yaml.tree import lines_of, tree_of
@@ -149,7 +150,7 @@ class _Conversion:
             if node.kind == "seed":
                 root = roots.seed(node, self.folder, dialect, key)
             else:
-                root = roots.source(node, self.folder, self.target, dialect, key)
+                root = roots.source(node, self.folder, self.target, dialect, key, self._used(node))
         except (IngestError, OSError) as error:
             self._node_item(node, "not moved", [Note(str(error), node.place)])
             return
@@ -158,13 +159,22 @@ class _Conversion:
         self.columns[node.id] = {
             name: roots.type_in(kind, dialect) for name, kind in root.columns.items()
         }
-        if root.copy:
-            self.copies[root.copy[0]] = root.copy[1]
+        if root.data and root.text is not None:
+            self.texts[root.data] = root.text
+        elif root.data and root.copy:
+            self.copies[root.data] = root.copy
         if root.line_breaks:
             self.line_breaks.append(self.names[node.id])
         notes = [Note(text, node.place) for text in (*root.missing, *root.notes)]
         status: Status = "by hand" if root.missing else "moved"
         self._node_item(node, status, notes, self.names[node.id])
+
+    def _used(self, node: Node) -> list[str]:
+        """Columns of a source that queries name, where the project declares none."""
+        if node.columns:
+            return []
+        queries = [each.query for each in self.project.nodes if each.query is not None]
+        return used_columns(queries, node.id, self.project.dialect) or []
 
     def _model(self, node: Node) -> None:
         if node.query is None:
@@ -205,9 +215,7 @@ class _Conversion:
         self._node_item(node, "moved", notes, self.names[node.id])
 
     def _with_own_inputs(self, query: Query) -> Query:
-        return Query(
-            query.sql, tuple(self._dataset_of(id_) for id_ in query.inputs), query.notes
-        )
+        return Query(query.sql, tuple(self._dataset_of(id_) for id_ in query.inputs), query.notes)
 
     def _dataset_of(self, id_: str) -> str:
         """The table that is a dataset for one that is none; a snapshot has other columns."""
@@ -283,7 +291,12 @@ class _Conversion:
             if node.id in self.definitions and node.owners:
                 owners.setdefault(node.owners, []).append(self.names[node.id].lower())
         owned = [{"match": match, "owners": [*who]} for who, match in owners.items()]
-        parts = (("selectors", selectors), ("checks", entries), ("freshness", ages), ("owners", owned))
+        parts = (
+            ("selectors", selectors),
+            ("checks", entries),
+            ("freshness", ages),
+            ("owners", owned),
+        )
         settings |= {key: value for key, value in parts if value}
         return settings
 
@@ -430,7 +443,8 @@ def _in_order(nodes: Sequence[Node]) -> list[Node]:
         ready = [
             node
             for node in left.values()
-            if node.query is None or not any(id_ in left for id_ in node.query.inputs if id_ in known)
+            if node.query is None
+            or not any(id_ in left for id_ in node.query.inputs if id_ in known)
         ] or [*left.values()]
         for node in ready:
             del left[node.id]

@@ -51,7 +51,9 @@ class DbtFiles:
                 for name in files:
                     if name.endswith(suffixes):
                         file = (Path(where) / name).relative_to(self.folder).as_posix()
-                        self._below[file] = Path(where, name).relative_to(self.folder / folder).as_posix()
+                        self._below[file] = (
+                            Path(where, name).relative_to(self.folder / folder).as_posix()
+                        )
                         found.add(file)
         return sorted(found)
 

@@ -107,9 +107,7 @@ class _Manifest:
             for id_, node in {**data["nodes"], **data["sources"]}.items()
             if isinstance(node, dict)
         }
-        self.groups = {
-            str(each.get("name")): owner_of(each) or "" for each in self._all("groups")
-        }
+        self.groups = {str(each.get("name")): owner_of(each) or "" for each in self._all("groups")}
         own = mapping(self.files.settings.get("vars"))
         tables: dict[tuple[str, ...], str] = {}
         self.relations: dict[str, str] = {}

@@ -44,9 +44,7 @@ def columns_of(data: Data) -> tuple[Column, ...]:
     listed = data.get("columns") or []
     found = listed.values() if isinstance(listed, dict) else entries(listed)
     return tuple(
-        Column(
-            str(each["name"]), each.get("data_type"), str(each.get("description") or "").strip()
-        )
+        Column(str(each["name"]), each.get("data_type"), str(each.get("description") or "").strip())
         for each in found
         if each.get("name")
     )

@@ -136,7 +136,12 @@ def _render(
     try:
         output = environment.from_string(text, globals=names).render()
     except TemplateSyntaxError as error:
-        return "", (), config, ("", f"this is not understood as Jinja: {error.message}", error.lineno)
+        return (
+            "",
+            (),
+            config,
+            ("", f"this is not understood as Jinja: {error.message}", error.lineno),
+        )
     except _Refused as error:
         return "", (), config, (error.args[0], error.args[1], None)
     except TemplateError as error:

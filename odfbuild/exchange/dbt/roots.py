@@ -6,20 +6,25 @@ one that gets its data by `odfbuild ingest`. Reads samples of local files.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from odfbuild.errors import IngestError
 from odfbuild.exchange.dbt.model import Node, Test
 from odfbuild.exchange.dbt.properties import listed, mapping
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.ingest.sample import Form, Sample, form_of, look_at
+from odfbuild.limits import RENDERED_BYTES
 from odfbuild.odf.schema.ddl import DdlError, quoted_name, read_ddl
+from odfbuild.store.files import read_bounded
 from odfbuild.values import Value
 
+_SHORT_HOUR = re.compile(r"^(\d{4}-\d{2}-\d{2})[ T](\d:\d{2}:\d{2}(?:\.\d+)?)$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _WILDCARD = re.compile(r"[*?\[]")
 _READ_FUNCTION = re.compile(r"""read_\w+\(\s*'([^']+)'.*\)""", re.DOTALL)
@@ -28,7 +33,7 @@ _READ_FUNCTION = re.compile(r"""read_\w+\(\s*'([^']+)'.*\)""", re.DOTALL)
 class Root(Value, kw_only=True):
     """The events of a root, its columns with types in DDL, and what to look at.
 
-    `copy` is a file to copy, with its place in the new project.
+    `copy` is a file to copy to `data`; where `text` is given, that is written there instead.
     """
 
     events: tuple[Mapping[str, Any], ...]
@@ -36,7 +41,9 @@ class Root(Value, kw_only=True):
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """What somebody has to add."""
-    copy: tuple[str, Path] | None = None
+    data: str | None = None
+    copy: Path | None = None
+    text: str | None = None
     line_breaks: bool = False
 
 
@@ -44,13 +51,21 @@ def seed(node: Node, folder: Path, dialect: str, key: Sequence[str]) -> Root:
     """The root of a seed; raises `IngestError` for a file that is no CSV."""
     separator = str(node.config.get("delimiter") or ",")
     file = folder / node.place.file
-    sample = look_at([file], Form("Csv", separator))
+    text, changes = as_dbt_reads(read_bounded(file, RENDERED_BYTES), separator)
+    with tempfile.TemporaryDirectory() as scratch:
+        looked = file
+        if text is not None:
+            looked = Path(scratch) / file.name
+            looked.write_text(text, encoding="utf-8")
+        sample = look_at([looked], Form("Csv", separator))
     types = {
         name: ddl_type(str(kind), dialect)
         for name, kind in mapping(node.config.get("column_types")).items()
     }
     columns = {c.name: types.get(c.name) or c.type for c in sample.guess.columns}
-    unknown = [f"`{name}` has a type without equivalent" for name, kind in types.items() if not kind]
+    unknown = [
+        f"`{name}` has a type without equivalent" for name, kind in types.items() if not kind
+    ]
     target = f"data/seeds/{file.name}"
     merge, notes = _merge(key or sample.guess.key, columns, sample, is_state=True)
     read = _read(Form("Csv", sample.form.separator), columns, sample)
@@ -58,20 +73,57 @@ def seed(node: Node, folder: Path, dialect: str, key: Sequence[str]) -> Root:
     return Root(
         events=(source, *_vocabulary(node)),
         columns=columns,
-        notes=tuple(notes),
+        notes=(*changes, *notes),
         missing=tuple(unknown),
-        copy=(target, file),
+        data=target,
+        copy=file,
+        text=text,
         line_breaks=sample.line_breaks,
     )
 
 
-def source(node: Node, folder: Path, project: Path, dialect: str, key: Sequence[str]) -> Root:
-    """The root of a source; raises `IngestError` for local files that cannot be understood."""
+def as_dbt_reads(data: bytes, separator: str) -> tuple[str | None, list[str]]:
+    """A CSV file in which dbt fills what is left out, written out; `None` where nothing is.
+
+    Short rows end in empty cells, and times may have hours of one digit. Also says what changed.
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig")), delimiter=separator))
+    except (UnicodeDecodeError, csv.Error):
+        return None, []
+    width = len(rows[0]) if rows else 0
+    changes: dict[str, None] = {}
+    made = []
+    for row in rows:
+        if not row:
+            continue
+        if len(row) < width:
+            changes["the copy fills short rows with empty cells"] = None
+        cells = [*row, *[""] * (width - len(row))]
+        times = [_SHORT_HOUR.sub(r"\1 0\2", cell) for cell in cells]
+        if times != cells:
+            changes["the copy writes hours of times with two digits"] = None
+        made.append(times)
+    if not changes:
+        return None, []
+    written = io.StringIO()
+    csv.writer(written, delimiter=separator, lineterminator="\n").writerows(made)
+    return written.getvalue(), [*changes]
+
+
+def source(
+    node: Node, folder: Path, project: Path, dialect: str, key: Sequence[str], used: Sequence[str]
+) -> Root:
+    """The root of a source; raises `IngestError` for local files that cannot be understood.
+
+    `used` are the columns that queries name, where the project declares none.
+    """
     declared = {c.name: ddl_type(c.type, dialect) if c.type else None for c in node.columns}
     location = node.location and _place_of(node.location)
     form = form_of(location) if location else None
     if location and form is not None:
         return _of_files(node, (location, form), folder, project, declared, key)
+    declared = declared or dict.fromkeys(used)
     columns = {name: kind or "STRING" for name, kind in declared.items()}
     notes = ["its data comes by `odfbuild ingest`: dbt reads a table that others fill"]
     missing = []
@@ -81,7 +133,7 @@ def source(node: Node, folder: Path, project: Path, dialect: str, key: Sequence[
     if not columns:
         missing = ["the project declares no columns: add them to `schema`"]
     elif untyped:
-        missing = [f"the project declares no type for {', '.join(untyped)}: STRING is assumed"]
+        missing = [f"correct the types of {', '.join(untyped)}: STRING, as none are declared"]
     merge, more = _merge(key, columns, None, is_state=True)
     event = {
         "kind": "AddPushSource",

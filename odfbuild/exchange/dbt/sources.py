@@ -160,7 +160,9 @@ class _Reader:
             text = self.files.text(file)
             for found in _SNAPSHOT.finditer(text):
                 place = Place(file, text.count("\n", 0, found.start(2)) + 1)
-                yield self._node("snapshot", found[1], place, (*self.files.parts(file)[:-1], found[1]))
+                yield self._node(
+                    "snapshot", found[1], place, (*self.files.parts(file)[:-1], found[1])
+                )
         for entry in self.entries.get("snapshots", ()):
             if entry.data.get("relation"):
                 name = str(entry.data.get("name"))
@@ -169,18 +171,14 @@ class _Reader:
     def _sources(self) -> Iterator[Node]:
         for source in self.entries.get("sources", ()):
             for number, table in enumerate(entries(source.data.get("tables"))):
-                entry = _Entry(
-                    self.files, source.file, (*source.path, "tables", number), table
-                )
+                entry = _Entry(self.files, source.file, (*source.path, "tables", number), table)
                 yield self._source(source.data, entry)
 
     def _source(self, source: Mapping[str, Any], entry: _Entry) -> Node:
         table, group = entry.data, str(source.get("name"))
         name = str(table.get("name"))
         own = [{k: each[k] for k in ("meta", "tags") if k in each} for each in (source, table)]
-        config = merged(
-            own[0], mapping(source.get("config")), own[1], mapping(table.get("config"))
-        )
+        config = merged(own[0], mapping(source.get("config")), own[1], mapping(table.get("config")))
         freshness = [
             mapping(each.get("config")).get("freshness", each.get("freshness"))
             for each in (source, table)
@@ -234,7 +232,9 @@ class _Reader:
     def _relation(self, node: Node) -> Any:
         if node.kind != "snapshot":
             return None
-        found = (e.data for e in self.entries.get("snapshots", ()) if e.data.get("name") == node.name)
+        found = (
+            e.data for e in self.entries.get("snapshots", ()) if e.data.get("name") == node.name
+        )
         return mapping(next(found, {})).get("relation")
 
     def _text(self, node: Node) -> tuple[str | None, Place]:

@@ -70,14 +70,15 @@ def spark_query(
     is the column that has it, if the project says so.
     """
     sql = _tidy(query.sql)
-    tree = _parsed(sql, dialect)
+    tree = parsed(sql, dialect)
     aliases = _aliases(tree, names)
     known = {MARKER.format(number): each for number, each in enumerate(inputs) if each}
     for number, node in enumerate(tree.find_all(exp.Sum, exp.Avg, exp.Select)):
         node.meta[_ID] = number
     typed = _typed(tree, dialect, known)
     edits, notes = _decimal_sums(sql, dialect, tree, typed)
-    edits += _stars(sql, tree, known)
+    called = {MARKER.format(number): name for number, name in enumerate(names)}
+    edits += _stars(sql, tree, known, called)
     text = _in_spark(_edited(sql, edits), dialect, known)
     columns = _columns(typed, dialect)
     if columns is None:
@@ -102,7 +103,7 @@ def replaced_tables(sql: str, dialect: str, tables: Mapping[str, str]) -> Query:
     """
     ids: list[str] = []
     edits: list[tuple[int, int, str]] = []
-    for table in _parsed(sql, dialect).find_all(exp.Table):
+    for table in parsed(sql, dialect).find_all(exp.Table):
         found = tables.get(".".join(part.name for part in table.parts).lower())
         places = [part.meta for part in table.parts if "start" in part.meta]
         if found is None or not places:
@@ -119,7 +120,8 @@ def _tidy(sql: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
-def _parsed(sql: str, dialect: str) -> exp.Query:
+def parsed(sql: str, dialect: str) -> exp.Query:
+    """The tree of a query within the bounds of `limits`; raises `NoQuery`."""
     try:
         # The bounds of queries hold for these, too; what they say is understood below.
         statements(sql)
@@ -174,13 +176,18 @@ def _typed(tree: exp.Query, dialect: str, known: Mapping[str, Types]) -> exp.Que
 def _columns(typed: exp.Query | None, dialect: str) -> Types | None:
     if typed is None or any(each.is_star for each in typed.selects):
         return None
-    # Snowflake and Oracle keep names in capitals, which nobody writes.
-    folds = str.lower if dialect in ("snowflake", "oracle") else str
     found = {
-        folds(each.alias_or_name): each.type.sql(dialect) if each.type is not None else "UNKNOWN"
+        folded(each.alias_or_name, dialect): each.type.sql(dialect)
+        if each.type is not None
+        else "UNKNOWN"
         for each in typed.selects
     }
     return found if all(found) else None
+
+
+def folded(name: str, dialect: str) -> str:
+    """The name of a column as people write it; Snowflake keeps names in capitals."""
+    return name.lower() if dialect == "snowflake" else name
 
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -233,7 +240,9 @@ def _closing(sql: str, dialect: str, start: int) -> int:
     return len(sql) - 1
 
 
-def _stars(sql: str, tree: exp.Query, known: Mapping[str, Types]) -> _Edits:
+def _stars(
+    sql: str, tree: exp.Query, known: Mapping[str, Types], called: Mapping[str, str]
+) -> _Edits:
     """`*` of inputs, written out; raises `NoQuery` where it cannot be."""
     edits: _Edits = []
     for select in tree.find_all(exp.Select):
@@ -244,7 +253,8 @@ def _stars(sql: str, tree: exp.Query, known: Mapping[str, Types]) -> _Edits:
             star = item.this if isinstance(item, exp.Column) else item
             asked = [item.table] if isinstance(item, exp.Column) else [*tables]
             read = {name: tables.get(name) for name in asked}
-            if not any(table and _MARKER.fullmatch(table) for table in read.values()):
+            inputs = [table for table in read.values() if table and _MARKER.fullmatch(table)]
+            if not inputs:
                 continue
             start = item.meta.get("start", star.meta.get("start"))
             end = star.meta.get("end")
@@ -252,6 +262,10 @@ def _stars(sql: str, tree: exp.Query, known: Mapping[str, Types]) -> _Edits:
             joins = select.args.get("joins") or []
             if start is None or end is None or any(join.args.get("using") for join in joins):
                 raise NoQuery("`*` of a join with USING has no equivalent: name the columns", line)
+            unknown = [called[table] for table in inputs if table not in known]
+            if unknown:
+                why = f"it takes all columns of {unknown[0]}, which are not known"
+                raise NoQuery(f"{why}: name them in place of `*`", line)
             if star.args.get("replace") or star.args.get("rename"):
                 raise NoQuery("`*` with other columns in it has no equivalent: name them", line)
             start = min([start, *_places(item)])
@@ -283,9 +297,7 @@ def _sources(select: exp.Select) -> dict[str, str]:
     clause = select.args.get("from_") or select.args.get("from")
     read = [clause.this] if clause is not None else []
     read += [each.this for each in select.args.get("joins") or ()]
-    return {
-        each.alias_or_name: each.name if isinstance(each, exp.Table) else "" for each in read
-    }
+    return {each.alias_or_name: each.name if isinstance(each, exp.Table) else "" for each in read}
 
 
 def _written_out(
@@ -303,8 +315,6 @@ def _written_out(
                 raise NoQuery("`*` without some columns, of a join: name the columns", line)
             names.append(f"{prefix}*")
             continue
-        if table not in known:
-            raise NoQuery("the columns of its input are not known: name them in place of `*`", line)
         names += [f"{prefix}{quoted_name(c)}" for c in known[table] if c.lower() not in left_out]
     return names
 
@@ -337,11 +347,11 @@ def _in_spark(sql: str, dialect: str, known: Mapping[str, Types]) -> str:
     if dialect in _IS_SPARK:
         return sql
     options: dict[str, Any] = {"pretty": True, "normalize_functions": False}
-    tree = _parsed(sql, dialect)
+    tree = parsed(sql, dialect)
     _mark_whole_divisions(tree, dialect, known)
     text: str = tree.sql(_SPARK, **options)
     try:
-        as_it_is = _parsed(sql, _SPARK).sql(_SPARK, **options)
+        as_it_is = parsed(sql, _SPARK).sql(_SPARK, **options)
     except NoQuery:
         return text
     return sql if as_it_is == text else text
@@ -357,7 +367,9 @@ def _mark_whole_divisions(tree: exp.Query, dialect: str, known: Mapping[str, Typ
     whole = {
         node.meta.get(_ID)
         for node in (typed.find_all(exp.Div) if typed else ())
-        if all(side.type is not None and side.type.is_type(*_WHOLE) for side in (node.left, node.right))
+        if all(
+            side.type is not None and side.type.is_type(*_WHOLE) for side in (node.left, node.right)
+        )
     }
     for node in list(tree.find_all(exp.Div)):
         if node.meta[_ID] in whole:

@@ -58,9 +58,7 @@ def migration_markdown(migrated: Migrated) -> str:
     for status in STATUSES[1:]:
         found = [item for item in migrated.items if item.status == status]
         if found:
-            rows = [
-                f"| {each.kind} {code(each.name)} | {_reasons(each)} |" for each in found
-            ]
+            rows = [f"| {each.kind} {code(each.name)} | {_reasons(each)} |" for each in found]
             lines += ["", f"#### {_TITLES[status]}", "", "| part | why |", "| --- | --- |", *rows]
     moved = [item for item in migrated.items if item.status == "moved"]
     tables = [each for each in moved if each.kind in _KINDS[:4]]
