@@ -6,6 +6,7 @@ Reads samples of local data files, writes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -33,6 +34,8 @@ def convert(
     schemas: bool,
 ) -> Migrated:
     """The project at `folder` as files of a project at `target`."""
+    nodes = sorted(project.nodes, key=lambda each: (each.kind, each.place.file, each.name))
+    project = replace(project, nodes=tuple(nodes))
     return _Conversion(project, folder, target, kept_names, schemas=schemas).result()
 
 
@@ -258,7 +261,7 @@ class _Conversion:
         }
         file = str(PurePosixPath("datasets") / folder / f"{name}.yaml")
         head = schema_comment(self.target, self.target / file)
-        self.texts[file] = f"{head}# From dbt: {node.place}\n{_yaml(manifest)}"
+        self.texts[file] = f"{head}# From dbt: {node.place.file}\n{_yaml(manifest)}"
         self.definitions[node.id] = file
 
     # --- What is about tables ---

@@ -7,6 +7,7 @@ used where it holds for an empty warehouse; else the text of the model is render
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from odfbuild.exchange.dbt.properties import (
     mapping,
     owner_of,
     owners_of,
+    reference,
 )
 from odfbuild.exchange.dbt.rendering import Context, Macro, render
 from odfbuild.exchange.dbt.spark_query import NoQuery, replaced_tables
@@ -41,6 +43,7 @@ from odfbuild.limits import RENDERED_BYTES
 from odfbuild.store.files import TooLarge, read_bounded
 
 MANIFEST = Path("target", "manifest.json")
+_CALL = re.compile(r"(?:ref|source)\([^)]*\)")
 _KINDS = ("model", "seed", "snapshot")
 _OTHERS = {
     "semantic_models": "semantic model",
@@ -148,7 +151,7 @@ class _Manifest:
             if node.get("resource_type") != "test":
                 continue
             if node.get("test_metadata"):
-                tests.setdefault(str(node.get("attached_node")), []).append(self._test(node))
+                tests.setdefault(self._tested(node), []).append(self._test(node))
             else:
                 query, problem = self._query(node)
                 singular.append(Singular(str(node["name"]), self._place(node), query, problem))
@@ -208,19 +211,32 @@ class _Manifest:
         compiled = node.get("compiled_code")
         # Ephemeral models are datasets of their own here, and not parts of each query.
         asks_itself = "is_incremental" in raw or "this" in raw
-        is_plain = isinstance(compiled, str) and "__dbt__cte__" not in compiled
-        if is_plain and not asks_itself:
-            return self._compiled(str(compiled), place)
+        is_inlined = isinstance(compiled, str) and "__dbt__cte__" in compiled
+        found, why = None, None
+        if isinstance(compiled, str) and not asks_itself:
+            try:
+                found = replaced_tables(compiled, self.dialect, self.relations)
+            except NoQuery as error:
+                why = Note(error.why, place)
+        read = [id_ for id_ in self._reads(node) if id_ in self.nodes]
+        if found is not None and {*found.inputs} == {*read}:
+            return found, None
         rendered = render(raw, place, self.context)
-        if rendered.query is None and isinstance(compiled, str) and not asks_itself:
-            return self._compiled(compiled, place)
-        return rendered.query, rendered.problem
+        if rendered.query is None and is_inlined and found is not None:
+            return found, None
+        return rendered.query, rendered.problem and (why or rendered.problem)
 
-    def _compiled(self, text: str, place: Place) -> tuple[Query | None, Note | None]:
-        try:
-            return replaced_tables(text, self.dialect, self.relations), None
-        except NoQuery as error:
-            return None, Note(error.why, place)
+    def _reads(self, node: Mapping[str, Any]) -> list[str]:
+        return listed(mapping(node.get("depends_on")).get("nodes"))
+
+    def _tested(self, node: Mapping[str, Any]) -> str:
+        """The id of the table that a test is about; dbt attaches tests of sources to none."""
+        if node.get("attached_node"):
+            return str(node["attached_node"])
+        model = str(mapping(mapping(node["test_metadata"]).get("kwargs")).get("model"))
+        found = _CALL.search(model)
+        path = reference(found[0]) if found else None
+        return self.context.tables.get(path, "") if path else ""
 
     def _test(self, node: Mapping[str, Any]) -> Test:
         metadata, config = mapping(node["test_metadata"]), mapping(node.get("config"))
