@@ -270,11 +270,10 @@ class _Conversion:
         """Ids by `ref` and `source`."""
         found: dict[tuple[str, ...], str] = {}
         for node in self.project.nodes:
-            path = ("source", node.group or "", node.name)
-            if node.kind != "source":
-                path = ("ref", node.name)
-                found["ref", node.id.split(".")[1], node.name] = node.id
-            found[path] = node.id
+            if node.kind == "source":
+                found["source", node.group or "", node.name] = node.id
+                continue
+            found["ref", node.name] = found["ref", node.id.split(".")[1], node.name] = node.id
         return found
 
     def _settings(self) -> dict[str, Any]:

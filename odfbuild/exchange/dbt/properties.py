@@ -144,7 +144,8 @@ def owner_of(data: Data) -> str | None:
     """E-mail address or name of the owner of a group or an exposure."""
     owner = mapping(data.get("owner"))
     found = owner.get("email") or owner.get("name")
-    return found[0] if isinstance(found, list) and found else found
+    words = listed(found)
+    return words[0] if words else None
 
 
 def age(freshness: Any) -> str | None:

@@ -18,17 +18,17 @@ from odfbuild.project.bounded import bounded
 from odfbuild.values import Value
 
 _MACRO = re.compile(r"\{%-?\s*macro\s+(\w+)\s*\(.*?\{%-?\s*endmacro\s*-?%\}", re.DOTALL)
+COMPILE = "`dbt compile` resolves it, and its manifest is read"
 _ASKS = {
-    **dict.fromkeys(("run_query", "execute", "load_result", "statement"), "asks the database"),
-    "adapter": "asks the database",
-    "env_var": "reads the environment",
-    "this": "reads its own table",
-    "graph": "reads the graph of dbt",
-    "model": "reads the graph of dbt",
-    "invocation_id": "differs with each run",
-    "run_started_at": "differs with each run",
-    "modules": "calls Python",
-    "dbt": "is a macro of dbt itself, which depends on the database",
+    **dict.fromkeys(
+        ("run_query", "execute", "load_result", "statement"), f"asks the database: {COMPILE}"
+    ),
+    "env_var": f"reads the environment: {COMPILE}",
+    "this": "reads its own table, which no query can",
+    **dict.fromkeys(("graph", "model"), f"reads the graph of dbt: {COMPILE}"),
+    **dict.fromkeys(("invocation_id", "run_started_at"), "differs with each run: leave it out"),
+    "modules": f"calls Python: {COMPILE}",
+    "dbt": f"depends on the database: {COMPILE}",
     "exceptions": "stops the rendering",
 }
 """What names of dbt's context do that cannot be done here."""
@@ -76,7 +76,7 @@ def render(text: str, place: Place, context: Context) -> Rendered:
     if why is not None:
         line = first - 1 + _line_of(text, why)
         return Rendered(None, config, Note(why[1], Place(place.file, line)))
-    notes = ()
+    notes: tuple[Note, ...] = ()
     if "is_incremental" in text:
         line = first + text[: text.index("is_incremental")].count("\n")
         said = "the `is_incremental()` block is left out: odfbuild finds new records itself"
@@ -149,7 +149,7 @@ def _render(
         name = found[1] if found else ""
         why = f"`{name}` is no macro of this project" if name else str(error.message)
         if name.startswith("dbt_"):
-            why = f"`{name}` is a package"
+            why = f"`{name}` is a package: {COMPILE}"
         return "", (), config, (name, why, None)
     except (TypeError, ValueError, AttributeError, KeyError, ArithmeticError) as error:
         return "", (), config, ("", f"this cannot be rendered: {error}", None)
@@ -236,7 +236,7 @@ class _Asks:
 
     # The sandbox looks at attributes of callables before it calls them: these are of the class.
     unsafe_callable = alters_data = False
-    __call__ = __str__ = __bool__ = __iter__ = __getitem__ = __len__ = _refuse  # type: ignore[assignment]
+    __call__ = __str__ = __bool__ = __iter__ = __getitem__ = __len__ = _refuse
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("jinja_pass_arg", "contextfunction"):
@@ -253,7 +253,7 @@ class _Target:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise _Refused("target", f"`target.{name}` is in a profile, which is not read")
+        raise _Refused("target", f"`target.{name}` is in a profile: {COMPILE}")
 
 
 class _Adapter:
@@ -273,4 +273,4 @@ class _Adapter:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise _Refused("adapter", f"`adapter.{name}` {_ASKS['adapter']}")
+        raise _Refused("adapter", f"`adapter.{name}` asks the database: {COMPILE}")

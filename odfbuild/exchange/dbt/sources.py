@@ -284,7 +284,7 @@ class _Reader:
     def _exposures(self, tables: Mapping[tuple[str, ...], str]) -> Iterator[Exposure]:
         for entry in self.entries.get("exposures", ()):
             asked = [reference(each) for each in listed(entry.data.get("depends_on"))]
-            reads = tuple(tables[each] for each in asked if each in tables)
+            reads = tuple(tables[each] for each in asked if each is not None and each in tables)
             yield Exposure(str(entry.data.get("name")), entry.place(), reads, owner_of(entry.data))
 
     def _others(self) -> Iterator[Other]:

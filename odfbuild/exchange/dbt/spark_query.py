@@ -348,7 +348,7 @@ def _in_spark(sql: str, dialect: str, known: Mapping[str, Types]) -> str:
         return sql
     options: dict[str, Any] = {"pretty": True, "normalize_functions": False}
     tree = parsed(sql, dialect)
-    _mark_whole_divisions(tree, dialect, known)
+    _keep_meaning(tree, dialect, known)
     text: str = tree.sql(_SPARK, **options)
     try:
         as_it_is = parsed(sql, _SPARK).sql(_SPARK, **options)
@@ -357,23 +357,56 @@ def _in_spark(sql: str, dialect: str, known: Mapping[str, Types]) -> str:
     return sql if as_it_is == text else text
 
 
-def _mark_whole_divisions(tree: exp.Query, dialect: str, known: Mapping[str, Types]) -> None:
-    """Turn `/` into `DIV` where the database cuts the result, and Spark would not."""
-    if not Dialect.get_or_raise(dialect).TYPED_DIVISION:
-        return
-    for number, node in enumerate(tree.find_all(exp.Div)):
+_ADDS = (exp.DateAdd, exp.DateSub, exp.DatetimeAdd, exp.TimestampAdd, exp.TsOrDsAdd)
+
+
+def _keep_meaning(tree: exp.Query, dialect: str, known: Mapping[str, Types]) -> None:
+    """Rewrite what sqlglot would write in a form that gives other values in Spark.
+
+    `/` of whole numbers cuts the result in some databases: that is `DIV`. Days and months that are
+    added to a time keep its time of day: `date_add` gives a date.
+    """
+    for number, node in enumerate(tree.find_all(exp.Div, *_ADDS)):
         node.meta[_ID] = number
     typed = _typed(tree, dialect, known)
-    whole = {
-        node.meta.get(_ID)
-        for node in (typed.find_all(exp.Div) if typed else ())
-        if all(
-            side.type is not None and side.type.is_type(*_WHOLE) for side in (node.left, node.right)
-        )
+    kinds = {
+        node.meta[_ID]: (_kind(node.this), _kind(node.expression))
+        for node in (typed.find_all(exp.Div, *_ADDS) if typed else ())
+        if _ID in node.meta
     }
-    for node in list(tree.find_all(exp.Div)):
-        if node.meta[_ID] in whole:
-            node.replace(exp.IntDiv(this=node.this, expression=node.expression))
+    cuts = Dialect.get_or_raise(dialect).TYPED_DIVISION
+    for node in list(tree.find_all(exp.Div, *_ADDS)):
+        this, other = kinds.get(node.meta[_ID], ("", ""))
+        if isinstance(node, exp.Div):
+            if cuts and this in _WHOLE and other in _WHOLE:
+                node.replace(exp.IntDiv(this=node.this, expression=node.expression))
+        elif this != "DATE" and node.args.get("unit") is not None:
+            node.replace(_later(node))
+
+
+def _kind(node: exp.Expression) -> str:
+    return str(node.type.this.value) if node.type is not None else ""
+
+
+def _later(node: exp.Expression) -> exp.Expression:
+    """A time and an interval that is added to it, or taken from it."""
+    amount, unit = node.expression, node.args["unit"]
+    sign = 1
+    while isinstance(amount, exp.Neg | exp.Paren):
+        sign = -sign if isinstance(amount, exp.Neg) else sign
+        amount = amount.this
+    if isinstance(node, exp.DateSub):
+        sign = -sign
+    made: exp.Expression
+    if isinstance(amount, exp.Interval):
+        made = amount
+    elif isinstance(amount, exp.Literal):
+        made = exp.Interval(this=exp.Literal.string(amount.name), unit=unit)
+    else:
+        one = exp.Interval(this=exp.Literal.string("1"), unit=unit)
+        made = exp.Mul(this=exp.Paren(this=amount), expression=one)
+    combine = exp.Add if sign > 0 else exp.Sub
+    return exp.Paren(this=combine(this=node.this, expression=made))
 
 
 def _with_event_time(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from odfbuild.exchange.dbt.result import STATUSES, Item, Migrated
-from odfbuild.report.forms.markdown import code, sentence
+from odfbuild.report.forms.markdown import code, escaped, sentence
 from odfbuild.report.forms.table import markdown_table, render_table
 from odfbuild.report.forms.visible import visible
 from odfbuild.report.forms.words import paint
@@ -51,7 +51,7 @@ def render_migration(migrated: Migrated, *, color: bool = False) -> str:
 def migration_markdown(migrated: Migrated) -> str:
     """The same for a pull request."""
     lines = [
-        f"### dbt project {code(migrated.project)}, read from {code(migrated.read_from)}",
+        f"### dbt project {code(migrated.project)}, read from {escaped(migrated.read_from)}",
         "",
         markdown_table(("part", *STATUSES), _numbers(migrated), _RIGHT),
     ]

@@ -146,7 +146,7 @@ def test_a_definition_that_is_not_valid_is_work_by_hand(
         "select *, current_date as today from {{ ref('stg_shops') }}"
     )
     assert run(["migrate", "dbt", "dbt", "--to", "new"]) == 0
-    assert "model late (late)\n    datasets/late.yaml:15: E0502:" in capsys.readouterr().out
+    assert "model late (late)\n    datasets/late.yaml:17: E0505:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
