@@ -63,6 +63,18 @@ class VerbGroup(KeepsDefaults, TyperGroup):
         write_commands(formatter, "Commands", self.commands.items())
 
 
+class DefaultGroup(VerbGroup):
+    """A group whose command `default` runs where no other one is named."""
+
+    default: str
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that name no other one."""
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
 class Group(typer.Typer):
     """A verb with commands of its own, and what it is for."""
 

@@ -21,15 +21,6 @@ content:
 
 _NO_PART_OF_A_NAME = re.compile("[^A-Za-z0-9._-]+")
 
-_GITIGNORE = """\
-# Disposable: caches and scratch files of odfbuild.
-/.odfbuild/
-# What sources handed over and no chain holds yet: keep it until the next apply.
-/.odfbuild-inbox/
-# Private keys of datasets: keep them, but never here.
-/.odfbuild-keys/
-"""
-
 
 def init(
     context: typer.Context,
@@ -44,7 +35,7 @@ def init(
     as_json: JsonOptions,
 ) -> int:
     """Start a project with an example dataset and its data."""
-    from odfbuild.project.editor import provide_schemas, schema_comment
+    from odfbuild.project.editor import GITIGNORE, provide_schemas, schema_comment
     from odfbuild.project.resources import template_text
 
     state: Context = context.obj
@@ -62,7 +53,7 @@ def init(
         "datasets/temperatures.yaml": header + template_text("init/temperatures.yaml"),
         "datasets/temperatures.warm.yaml": header + template_text("init/temperatures.warm.yaml"),
         "data/temperatures/2026-01.csv": template_text("init/2026-01.csv"),
-        ".gitignore": _GITIGNORE,
+        ".gitignore": GITIGNORE,
     }
     created = []
     for relative, text in files.items():

@@ -1,4 +1,4 @@
-"""`odfbuild migrate`."""
+"""`odfbuild migrate`: what was written for an earlier version, or for another tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import ApproveOption, JsonOptions, may_overwrite
+from odfbuild.cli.defaults import DefaultGroup, Group
+from odfbuild.cli.options import ApproveOption, JsonOptions, approved, may_overwrite
+from odfbuild.cli.plan_form import ReportForm, ReportFormOptions
 from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
@@ -18,7 +20,15 @@ if TYPE_CHECKING:
     from odfbuild.project.source import Source
 
 
-def migrate(
+class _Migrate(DefaultGroup):
+    default = "definitions"
+
+
+migrate = Group(help="Rewrite old definitions, or bring a dbt project.", cls=_Migrate)
+
+
+@migrate.command("definitions")
+def definitions(
     context: typer.Context,
     *,
     files: Annotated[
@@ -35,7 +45,7 @@ def migrate(
     ] = False,
     as_json: JsonOptions,
 ) -> int:
-    """Rewrite definitions of earlier versions in the current syntax.
+    """Rewrite definitions of earlier versions in the current syntax; the default.
 
     Without --write, only shows the differences. Asks before it overwrites files whose current text
     is in no Git commit.
@@ -73,6 +83,92 @@ def migrate(
     elif needed and not write and not check and not as_json:
         state.console.note("Nothing was written; `odfbuild migrate --write` does it.")
     return 1 if errors or (check and needed) else 0
+
+
+@migrate.command("dbt")
+def dbt(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the dbt project.")],
+    *,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", metavar="FOLDER", help="Folder of the new project (default: current folder)."
+        ),
+    ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option(
+            "--adapter",
+            metavar="NAME",
+            help="Adapter of dbt whose SQL the project is written in, such as 'duckdb' "
+            "(default: that of its manifest, or of profiles.yml beside it).",
+        ),
+    ] = None,
+    manifest: Annotated[
+        bool,
+        typer.Option(
+            "--manifest/--no-manifest",
+            help="Read target/manifest.json, if there is one; else the sources of the project.",
+        ),
+    ] = True,
+    schemas: Annotated[
+        bool,
+        typer.Option("--schemas", help="Put schemas in front of names, such as 'marts.orders'."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only report; write nothing.")
+    ] = False,
+    auto_approve: ApproveOption = False,
+    form: ReportFormOptions,
+) -> int:
+    """Bring a dbt project: models, seeds, sources, tests and unit tests.
+
+    Reports what was moved, what needs work by hand and why, and what was not moved. Asks before it
+    overwrites files. `--var NAME=VALUE` gives values of variables.
+    """
+    from odfbuild.api.authoring import from_dbt
+    from odfbuild.project.variables import given_values
+    from odfbuild.report.findings.dbt import (
+        migration_markdown,
+        migration_to_data,
+        render_migration,
+    )
+    from odfbuild.wording import count
+
+    state: Context = context.obj
+    target = (to or state.directory or Path.cwd()).resolve()
+    found = from_dbt.migrate(
+        folder.resolve(),
+        target,
+        variables=given_values(state.given),
+        adapter=adapter,
+        manifest=manifest,
+        schemas=schemas,
+    )
+    written: list[str] = []
+    if not dry_run:
+        lost = from_dbt.overwritten(found, target)
+        if lost:
+            for path in lost:
+                state.console.note(f"  {os.path.relpath(path)}")
+            what = count(len(lost), "file")
+            question, refusal = f"Overwrite {what}?", f"{what} would be overwritten"
+            if not approved(state.console, auto_approve, question, refusal):
+                return 1
+        written = from_dbt.write(found, target)
+    if form is ReportForm.json:
+        state.console.data(migration_to_data(found, written))
+    elif form is ReportForm.md:
+        state.console.result(migration_markdown(found))
+    else:
+        state.console.result(render_migration(found, color=state.console.color))
+        if dry_run:
+            state.console.note("Nothing was written.")
+        else:
+            what = count(len(written), "file")
+            state.console.note(f"Wrote {what} to {os.path.relpath(target)}. Next: odfbuild plan")
+    return 0
 
 
 def _filter(state: Context) -> int:

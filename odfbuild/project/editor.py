@@ -15,6 +15,16 @@ from odfbuild.project.resources import schema_text
 from odfbuild.store.disposable import is_linked, prepare_cache_folder
 from odfbuild.store.files import make_folder, write_file
 
+GITIGNORE = """\
+# Disposable: caches and scratch files of odfbuild.
+/.odfbuild/
+# What sources handed over and no chain holds yet: keep it until the next apply.
+/.odfbuild-inbox/
+# Private keys of datasets: keep them, but never here.
+/.odfbuild-keys/
+"""
+"""What a new project keeps out of Git."""
+
 _DATASET = "DatasetSnapshot.json"
 _PROJECT = "Project.json"
 _UNIT_TESTS = "UnitTests.json"

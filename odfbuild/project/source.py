@@ -151,7 +151,7 @@ def query_beside(config: Config, file: str) -> Source | None:
     """
     name = query_file_of(file)
     path = f"{config.root}/{name}"
-    if name is None or not os.path.lexists(path):
+    if name is None or (unsaved_text(path) is None and not os.path.lexists(path)):
         return None
     try:
         config.boundary.check_open(path)

@@ -42,6 +42,14 @@ def variables(root: Path, declared: Mapping[str, Any], given: Overrides) -> Mapp
     return found
 
 
+def given_values(given: Overrides) -> dict[str, Any]:
+    """What `--vars-file` and `--var` give, whether a project declares it or not; raises E0117."""
+    found: dict[str, Any] = {}
+    for file in given.files:
+        found |= _read(file, str(file))
+    return found | {name: _value(text, f"--var {name}") for name, text in given.values}
+
+
 def _file_of(root: Path, env: str) -> dict[str, Any]:
     file = root / FOLDER / f"{env}.yaml"
     return _read(file, f"{FOLDER}/{env}.yaml") if file.exists() else {}

@@ -1,0 +1,1 @@
+"""Read projects of dbt, and write them as definitions of odfbuild."""

@@ -1,0 +1,1 @@
+select * from {{ ref('shop_ranks') }} where kilos > 10

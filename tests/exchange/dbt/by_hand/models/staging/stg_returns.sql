@@ -1,0 +1,1 @@
+select return_id, sale_id from {{ source('till', 'returned_goods') }}
