@@ -32,8 +32,8 @@ _COMMANDS = {
     Rule.BEGINS: ("plan, apply, pull",),
     Rule.READS: (
         "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
-        "freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
-        "watermark show, watermark late, storage status, storage push, storage pull",
+        "freshness, decode, test, verify, provenance, lint, validate, lsp, import, new",
+        "docs build, watermark show, watermark late, storage status, storage push, storage pull",
         "docs serve, key status, key export, push, shell, engine start",
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),

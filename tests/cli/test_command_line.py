@@ -23,6 +23,7 @@ from tests.apply.tiny import Tiny
 NO_JSON = {
     "docs serve": "shows pages to browsers until it is stopped",
     "engine serve": "answers coordinators until it is stopped",
+    "lsp": "answers an editor, in a protocol of its own",
     "serve": "answers other projects until it is stopped",
     "shell": "is a prompt: `sql` answers one question as JSON",
 }

@@ -107,6 +107,7 @@ NOT_SELECTING = {
     "init": "there is no project yet",
     "new": "makes one dataset",
     "validate": "only all definitions together are valid",
+    "lsp": "answers an editor, about the files that it has open",
     "fmt": "is about files",
     "migrate": "is about files",
     "import": "is about one dataset",

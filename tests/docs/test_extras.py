@@ -154,6 +154,7 @@ _TABLE = (
     "cat tables.yaml >> odfbuild.yaml && odfbuild table rebuild root-{0} -y"
     " && odfbuild table show root-{0}"
 )
+_INITIALIZE = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
 _COMMANDS: dict[str, list[str]] = {
     "spark": [
         "printf 'event_time,id,value\\n2024-03-01 00:00:00,9,9\\n' > data/3.csv"
@@ -175,6 +176,10 @@ _COMMANDS: dict[str, list[str]] = {
     "delta": [_TABLE.format("delta")],
     "iceberg": [_TABLE.format("iceberg")],
     "engines": ["odfbuild engine --help"],
+    "editor": [
+        f"printf 'Content-Length: {len(_INITIALIZE)}\\r\\n\\r\\n{_INITIALIZE}'"
+        " | odfbuild lsp | grep -q completionProvider"
+    ],
     "s3": [_CONNECT.format("s3")],
     "gcs": ["STORAGE_EMULATOR_HOST=http://127.0.0.1:9 " + _CONNECT.format("gs")],
     "azure": ["AZURE_STORAGE_ACCOUNT_NAME=nobody " + _CONNECT.format("az")],
@@ -284,6 +289,7 @@ def test_with_duckdb_alone_the_pages_commands_work(
         (["key", "export", "--out", "../keys.json"], "share"),
         (["provenance", "root", "0"], "spark,jre"),
         (["engine", "serve"], "engines"),
+        (["lsp"], "editor"),
     ],
     ids=str,
 )

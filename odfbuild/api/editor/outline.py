@@ -18,6 +18,8 @@ _KEY = re.compile(
 )
 _BLOCK = re.compile(r"[|>][-+0-9]*\s*(?:#.*)?$")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
+_LONG = 10_000
+"""Characters of a line beyond which nobody writes keys."""
 _FLOW_KEY = re.compile(r"([\w./-]+)\s*:\s*")
 
 
@@ -113,7 +115,7 @@ def _entries(text: str) -> Iterator[Entry]:
         if line.startswith(("---", "...")):
             document, stack = document + started, []
             started = False
-        elif line.strip() and not line.lstrip().startswith(("#", "{%", "%}")):
+        elif len(line) < _LONG and line.strip() and not line.lstrip().startswith(("#", "{%", "%}")):
             started = True
             for entry in _of_line(line, start, number, document, stack, counts):
                 if entry.block:

@@ -118,10 +118,9 @@ class Server(LanguageServer):
         self._waiting[session.root] = asyncio.get_running_loop().create_task(look)
 
     async def _look(self, session: Session, path: str | None, edit: int) -> None:
-        if session.found is not None:
-            await asyncio.sleep(REST)
-            if path is not None and self._quickly(session, path):
-                await asyncio.sleep(LONG_REST)
+        await asyncio.sleep(REST if edit > 1 else 0)
+        if session.found is not None and path is not None and self._quickly(session, path):
+            await asyncio.sleep(LONG_REST)
         try:
             look = await asyncio.to_thread(session.check, lambda: self._edits[session.root] != edit)
         except Exception as error:  # a defect must not end the server
@@ -401,17 +400,18 @@ def _shown(server: Server) -> None:
 
     @server.command(PLAN)
     async def plan(root: str, *datasets: str) -> str:
-        session = server.sessions[Path(root)]
-        return await _answer(server, session, "plan", datasets)
+        return await _answer(server, "plan", root, datasets)
 
     @server.command(EXPLAIN)
     async def explained(root: str, *datasets: str) -> str:
-        session = server.sessions[Path(root)]
-        return await _answer(server, session, "explain", datasets)
+        return await _answer(server, "explain", root, datasets)
 
 
-async def _answer(server: Server, session: Session, what: str, datasets: tuple[str, ...]) -> str:
+async def _answer(server: Server, what: str, root: str, datasets: tuple[str, ...]) -> str:
     """The text that a command gives, which is also shown in the editor."""
+    session = server.sessions.get(Path(root))
+    if session is None or not datasets:
+        raise JsonRpcException(f"no file of a project in {root} is open", _FAILED)
     with _refusals():
         if what == "plan":
             text = await asyncio.to_thread(session.planned, datasets)

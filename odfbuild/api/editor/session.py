@@ -64,7 +64,9 @@ class Session:
 
     def unsaved(self) -> dict[str, str]:
         """Texts that differ from what is saved, by path."""
-        return {path: text for path, text in self.opened.items() if not _is_saved(path, text)}
+        # A copy: other threads ask, too.
+        held = list(self.opened.items())
+        return {path: text for path, text in held if not _is_saved(path, text)}
 
     def file_of(self, path: str) -> str:
         """The path of a file below the root."""

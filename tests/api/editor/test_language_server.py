@@ -454,6 +454,19 @@ def test_lines_above_a_definition_tell_what_would_run(editor: Editor) -> None:
     assert "nyc.flights.delayed" in editor.ask("workspace_execute_command", command)
 
 
+@pytest.mark.parametrize(
+    ("root", "dataset", "said"),
+    [("", "nyc.flights.late", "nyc.flights.late"), ("/nowhere", "x", "no file of a project")],
+)
+def test_a_command_about_nothing_is_refused(
+    editor: Editor, root: str, dataset: str, said: str
+) -> None:
+    editor.open(DELAYED)
+    command = lsp.ExecuteCommandParams("odfbuild.plan", [root or str(editor.root), dataset])
+    with pytest.raises(JsonRpcException, match=said):
+        editor.ask("workspace_execute_command", command)
+
+
 def test_positions_are_counted_as_the_editor_asks() -> None:
     """See `test_positions`; that it is agreed on, is asked here."""
     editor = Editor(Path(__file__).parents[3] / "example_project", ("utf-8", "utf-16"))

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from odfbuild.api.editor.completions import completions
 from odfbuild.api.editor.diagnostics import by_file
 from odfbuild.api.editor.lenses import lenses_of
-from odfbuild.api.editor.places import references
+from odfbuild.api.editor.places import definition, references
 from odfbuild.api.editor.renaming import renamed
 from odfbuild.api.editor.session import Session
 from odfbuild.api.editor.subjects import Dataset, Span
@@ -120,3 +121,26 @@ def test_an_editor_is_told_what_validate_prints(
         ) == sorted(
             (each["code"], each["message"], each["line"], each["column"]) for each in printed
         )
+
+
+def test_macros_count_as_an_editor_holds_them(tiny: Tiny) -> None:
+    (tiny.root / "macros").mkdir()
+    (tiny.root / "macros/money.j2").write_text("{% macro cents(x) %}{{ x }} * 100{% endmacro %}\n")
+    text = (tiny.root / "datasets/derived.yaml").read_text().replace("derived", "paid")
+    query = "SELECT event_time, id, {{ cents('value') }} AS value FROM source"
+    file = "datasets/paid.yaml.j2"
+    text = text.replace("SELECT event_time, id, value * 10 AS value FROM source", query)
+    (tiny.root / file).write_text("{% from 'money.j2' import cents %}\n" + text)
+    session = session_of(tiny, file, "macros/money.j2")
+    assert session.errors == {}
+    view = session.view(f"{session.root}/{file}")
+    at = view.opened.text.index("cents('")
+    assert "cents" in [each.label for each in completions(view, at + 2)[0]]
+    found = definition(view, view.subject_at(at))
+    assert (found.file, found.end - found.start) == ("macros/money.j2", len("cents"))
+    session.holds(
+        f"{session.root}/macros/money.j2", "{% macro cents(x) %}{{ x }}x * 1{% endmacro %}"
+    )
+    look = session.check()
+    assert [each.code for each in look.errors[file]] == ["E0501"]
+    assert "valuex" in look.errors[file][0].message
