@@ -409,6 +409,11 @@ def test_a_locked_table_is_waited_for_as_long_as_a_source_may_be_silent(
     assert error.code == "E0473"
 
 
+def test_more_bytes_than_a_project_allows_are_refused(shop: Database, tmp_path: Path) -> None:
+    error = error_of(source(tmp_path, shop.url("#orders"), max_bytes=10))
+    assert error.code == "E0409"
+
+
 def test_a_connection_that_is_lost_while_rows_come_loses_nothing(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
