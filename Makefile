@@ -26,7 +26,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: fuzz help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture site-libraries site-test-needs
+.PHONY: fuzz help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench bench-sources lock clean system-packages picture site-libraries site-test-needs
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -156,6 +156,10 @@ bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed 
 	$(BIN)/python benchmarks/merge.py --duckdb $(BENCH_ENV)/bin/python $(MERGE_BENCH_ARGS)
 	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt \
 	  --sqlmesh $(BENCH_ENV)-sqlmesh/bin/sqlmesh --snakemake $(BENCH_ENV)-snakemake/bin/snakemake $(BENCH_ARGS)
+
+bench-sources: $(VENV)/.dev
+	@tools/system_packages psql=postgresql
+	$(BIN)/python benchmarks/sources.py
 
 # Written by uv without the address of any index, so that it serves every mirror.
 LOCK = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \

@@ -409,6 +409,41 @@ def test_a_locked_table_is_waited_for_as_long_as_a_source_may_be_silent(
     assert error.code == "E0473"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "byte", "expected"),
+    [("LATIN1", "\\xe4", "ä"), ("SQL_ASCII", "\\xc3a4", "ä"), ("SQL_ASCII", "\\xe4", None)],
+)
+def test_text_is_utf_8_whatever_the_database_keeps(
+    server: Postgres, tmp_path: Path, encoding: str, byte: str, expected: str | None
+) -> None:
+    database = server.database(encoding)
+    text = f"convert_from(bytea '{byte}', '{encoding}')"
+    database.execute("CREATE TABLE t (a text)", f"INSERT INTO t VALUES ({text})")
+    found = source(tmp_path, database.url("#t"))
+    if expected is None:
+        error = error_of(found)
+        assert error.code == "E0472"
+        assert 'invalid byte sequence for encoding "UTF8": 0xe4' in error.notes[0]
+    else:
+        assert rows(found.poll()) == [{"a": expected}]
+
+
+def test_more_bytes_than_a_project_allows_are_refused(shop: Database, tmp_path: Path) -> None:
+    error = error_of(source(tmp_path, shop.url("#orders"), max_bytes=10))
+    assert error.code == "E0409"
+
+
+def test_a_query_that_fails_or_is_too_slow_behind_its_first_rows_is_told(
+    shop: Database, tmp_path: Path
+) -> None:
+    query = "?query=SELECT 1 / (90000 - id) AS n FROM generate_series(1, 100000) AS id"
+    error = error_of(source(tmp_path, shop.url(query)))
+    assert (error.code, "division by zero" in error.notes[0]) == ("E0472", True)
+    query = "?query=SELECT id, pg_sleep(0.001) IS NULL AS n FROM generate_series(1, 9000) AS id"
+    error = error_of(source(tmp_path, shop.url(query), total_seconds=0.5))
+    assert error.code == "E0473"
+
+
 def test_a_connection_that_is_lost_while_rows_come_loses_nothing(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

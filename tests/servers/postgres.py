@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,8 @@ class Postgres:
     folder: Path
     port: int
     bin: Path
-    hba: list[str] = field(default_factory=list)
 
-    def start(self, *, fast: bool = True) -> None:
+    def start(self) -> None:
         options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
         self._run("pg_ctl", "start", "-w", "-t", "120", "-l", f"{self.folder}/log", "-o", options)
 
@@ -33,11 +32,14 @@ class Postgres:
         """`immediate` is a crash, from which the server recovers when it starts."""
         self._run("pg_ctl", "stop", "-w", "-t", "120", "-m", mode)
 
-    def database(self) -> "Database":
+    def database(self, encoding: str = "UTF8") -> "Database":
         """A new database, empty."""
         name = f"shop{next(_numbers)}"
+        locale = "C.UTF-8" if encoding == "UTF8" else "C"
         with admin(self, "postgres") as execute:
-            execute(f"CREATE DATABASE {name}")
+            execute(
+                f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE '{locale}'"
+            )
         return Database(self, name)
 
     def _run(self, name: str, *arguments: str) -> None:

@@ -108,8 +108,8 @@ class Duckdb:
             "WHERE constraint_type = 'PRIMARY KEY' AND table_name = ? "
             "AND schema_name = coalesce(?, current_schema())",
             [table, schema[0] if schema else None],
-        ).fetchone()
-        return found[0] if found else ()
+        ).fetchall()
+        return found[0][0] if found else ()
 
     @property
     def order_without_key(self) -> str:

@@ -77,6 +77,7 @@ class _Source:
         self._asked = asked
         self._shown = shown
         self._columns = _selected(database.columns, context.columns)
+        self._most_bytes = context.settings.max_bytes
         self.target = context.scratch / "rows.parquet"
 
     def write_all(self, known: str | None) -> str | None:
@@ -132,7 +133,8 @@ class _Source:
 
     def _refuse_null(self, cursor: Column) -> None:
         sql = f"SELECT 1 FROM {self._asked.relation} WHERE {quoted(cursor.name)} IS NULL LIMIT 1"
-        if any(batch.num_rows for batch in self._database.batches(sql)):
+        # To the end: a library may refuse other statements before that.
+        if sum(batch.num_rows for batch in self._database.batches(sql)):
             raise null_cursor(self._shown, self._asked.called, cursor.name)
 
     def _newest(self, cursor: Column) -> CursorValue | None:
@@ -162,7 +164,8 @@ class _Source:
     def _write(self, condition: str, order: str) -> str:
         sql = self._select(condition, order)
         rows = rows_of(self._database, sql, self._columns, self._shown)
-        return write_rows(rows, schema_of(self._columns), self.target)
+        schema = schema_of(self._columns)
+        return write_rows(rows, schema, self.target, self._most_bytes, self._shown)
 
     def _select(self, condition: str, order: str) -> str:
         names = ", ".join(each.expression for each in self._columns)

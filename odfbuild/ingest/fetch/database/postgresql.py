@@ -7,6 +7,7 @@ Needs the extra `databases`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -23,6 +24,10 @@ from odfbuild.ingest.settings import IngestSettings
 
 _BATCH_BYTES = 8 << 20
 _MOST_DIGITS = 38
+_CANCELLED, _OTHER = "57014", "HY000"
+"""Codes of SQLSTATE."""
+
+_TIMEOUT = re.compile(r"statement timeout|conflict with recovery")
 _UTC = pa.timestamp("us", "UTC")
 _AS_THEY_ARE: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -93,6 +98,7 @@ class Postgresql:
         self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for name, seconds in limits.items():
             self._run(f"SET LOCAL {name} = {min(round(seconds * 1000), 2**31 - 1)}")
+        self._run("SET LOCAL client_encoding = 'UTF8'")
         # Text forms of times, numbers and bytes are the same in every session.
         self._run("SET LOCAL TimeZone = 'UTC'")
         self._run("SET LOCAL DateStyle = 'ISO, YMD'")
@@ -161,8 +167,21 @@ class Postgresql:
             raise self._refused(error) from None
 
     def _refused(self, error: Exception) -> Exception:
-        code = getattr(error, "sqlstate", None)
+        code = getattr(error, "sqlstate", None) or self._code_of_stream(str(error))
         return refused(self._shown, self._asked.called, _words(error), code)
+
+    def _code_of_stream(self, said: str) -> str | None:
+        """The SQLSTATE of an error between rows, for which the library tells none.
+
+        `None` if the connection is lost: then the transaction, which has failed, cannot be ended.
+        """
+        from adbc_driver_manager.dbapi import Error
+
+        try:
+            self._connection.rollback()
+        except Error:
+            return None
+        return _CANCELLED if _TIMEOUT.search(said) else _OTHER
 
 
 def _words(error: Exception) -> str:

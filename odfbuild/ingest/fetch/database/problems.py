@@ -13,7 +13,9 @@ _LOGIN = (
     "correct user, password and name of the database in `fetch.url`, "
     "or let the server accept this login"
 )
-_TIMEOUTS = {"57014", "55P03"}
+_TIMEOUTS = {"57014", "55P03", "40001"}
+"""Cancelled, no lock, and on a replica: the rows that are read were removed meanwhile."""
+
 _MISSING_TABLE = {"42P01", "3F000", "3D000"}
 _MISSING_COLUMN = {"42703"}
 _NO_RIGHT = {"42501"}
@@ -60,7 +62,8 @@ def refused(shown: str, called: str, said: str, code: str | None) -> IngestError
     if code in _MISSING_COLUMN:
         help = "correct `query` in `fetch.url`, or restore the column"
         return _problem(f"{of} names a column that is not there", "E0464", said, help)
-    return _problem(f"{of} fails", "E0472", said, "correct it in `fetch.url`")
+    help = "correct `fetch.url`, or the rows that the note is about"
+    return _problem(f"{of} fails", "E0472", said, help)
 
 
 def missing_table(shown: str, called: str, tables: Sequence[str], name: str) -> IngestError:

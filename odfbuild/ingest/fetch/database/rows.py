@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.database.contract import Column, Database
 from odfbuild.ingest.fetch.database.problems import unfit
+from odfbuild.ingest.fetch.download_cache import check_size
 from odfbuild.odf.multihash import SHA2_256, Multihash
 
 _FIRST, _LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
@@ -42,13 +43,19 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([(each.name, each.type) for each in columns])
 
 
-def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, target: Path) -> str:
-    """Write a Parquet file, a batch at a time; returns the digest of the rows."""
+def write_rows(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, target: Path, limit: int, shown: str
+) -> str:
+    """Write a Parquet file, a batch at a time; returns the digest of the rows.
+
+    Raises `IngestError` E0409 if the file gets more than `limit` bytes.
+    """
     digest = _Digest()
     with pq.ParquetWriter(target, schema) as writer:
         for batch in batches:
             digest.add(batch)
             writer.write_batch(batch)
+            check_size(target.stat().st_size, limit, shown)
     return digest.text()
 
 
