@@ -60,6 +60,11 @@ def converted(sql: str, dialect: str = "duckdb", columns=ORDERS, event_time: str
             "SELECT\n  pieces DIV 2 AS half,\n  amount / 2 AS a\nFROM orders",
         ),
         (
+            "duckdb",
+            "select cast(id as text) as id, strpos(note, 'a') as place from ORDERS",
+            "SELECT\n  CAST(id AS STRING) AS id,\n  LOCATE('a', note) AS place\nFROM orders",
+        ),
+        (
             "snowflake",
             "select dateadd(month, 2, at) as later, dateadd(day, pieces, at) as soon from ORDERS",
             "SELECT\n  (\n    at + INTERVAL '2' MONTH\n  ) AS later,\n"
