@@ -390,7 +390,9 @@ class _Conversion:
             try:
                 if query is None:
                     raise checks.NoCheck("its model was not moved")
-                made = checks.unit_test_of(test, query, self.names, find, fixtures)
+                made = checks.unit_test_of(
+                    test, query, self.names, find, fixtures, self.columns, self.project.dialect
+                )
             except checks.NoCheck as error:
                 note = Note(str(error), test.place)
                 self._item("unit test", test.name, test.place, "not moved", notes=[note])

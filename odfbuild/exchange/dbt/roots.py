@@ -290,3 +290,17 @@ def type_in(ddl: str, dialect: str) -> str:
         return str(exp.DataType.build(ddl, dialect="spark").sql(dialect))
     except (SqlglotError, ValueError):
         return "UNKNOWN"
+
+
+def kind_of(text: str, dialect: str) -> str | None:
+    """`text` or `number`, which a type of a database is; `None` for others and unknown ones."""
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        kind = exp.DataType.build(text, dialect=dialect)
+    except (SqlglotError, ValueError):
+        return None
+    if kind.is_type(*exp.DataType.TEXT_TYPES):
+        return "text"
+    return "number" if kind.is_type(*exp.DataType.NUMERIC_TYPES) else None
