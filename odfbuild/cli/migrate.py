@@ -23,7 +23,9 @@ class _Migrate(DefaultGroup):
     default = "definitions"
 
 
-migrate = Group(help="Rewrite definitions of earlier versions, or move a dbt project.", cls=_Migrate)
+migrate = Group(
+    help="Rewrite definitions of earlier versions, or move a dbt project.", cls=_Migrate
+)
 
 
 @migrate.command("definitions")
