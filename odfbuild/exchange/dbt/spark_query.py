@@ -84,7 +84,7 @@ def spark_query(
     called = {MARKER.format(number): name for number, name in enumerate(names)}
     edits += _stars(sql, tree, known, called)
     text = _in_spark(_edited(sql, edits), dialect, known)
-    columns = _columns(typed, dialect)
+    columns = _columns(typed, dialect, as_written(tree, known))
     if columns is None:
         raise NoQuery("its columns are not known: name them in place of `*`")
     made_time = event_time is None and EVENT_TIME not in {each.lower() for each in columns}
@@ -177,11 +177,11 @@ def _typed(tree: exp.Query, dialect: str, known: Mapping[str, Types]) -> exp.Que
         return None
 
 
-def _columns(typed: exp.Query | None, dialect: str) -> Types | None:
+def _columns(typed: exp.Query | None, dialect: str, spelled: Mapping[str, str]) -> Types | None:
     if typed is None or any(each.is_star for each in typed.selects):
         return None
     found = {
-        folded(each.alias_or_name, dialect): each.type.sql(dialect)
+        spelled.get(each.alias_or_name.lower(), each.alias_or_name): each.type.sql(dialect)
         if each.type is not None
         else "UNKNOWN"
         for each in typed.selects
@@ -189,9 +189,11 @@ def _columns(typed: exp.Query | None, dialect: str) -> Types | None:
     return found if all(found) else None
 
 
-def folded(name: str, dialect: str) -> str:
-    """The name of a column as people write it; Snowflake keeps names in capitals."""
-    return name.lower() if dialect == "snowflake" else name
+def as_written(tree: exp.Expression, known: Mapping[str, Types]) -> dict[str, str]:
+    """Names as people write them, by names in lower case: databases fold them, and so sqlglot."""
+    names = (name for types in known.values() for name in types)
+    written = (each.name for each in tree.find_all(exp.Identifier))
+    return {name.lower(): name for name in (*names, *written)}
 
 
 _FLOATS = ("FLOAT", "DOUBLE")

@@ -109,6 +109,14 @@ def test_records_without_a_time_get_one_that_is_always_the_same(sql: str, expect
     assert found.made_time == (NO_TIME in expected)
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "snowflake", "postgres"])
+def test_names_of_columns_stay_as_they_are_written(dialect: str) -> None:
+    found = converted("select Id as orderId, * from ORDERS", dialect, {"Id": "INT", "Day": "DATE"})
+    assert [*found.columns] == ["orderId", "Id", "Day"]
+    query = Query(f"select Id from {TABLE}", ("source.x.a.orders",))
+    assert used_columns([query], "source.x.a.orders", dialect) == ["Id"]
+
+
 def test_columns_of_the_result_are_known_with_their_types() -> None:
     found = converted("with a as (select * from ORDERS) select *, pieces * 2 as twice from a")
     assert found.columns == {**ORDERS, "twice": "INT"}
