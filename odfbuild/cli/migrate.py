@@ -24,7 +24,9 @@ class _Migrate(DefaultGroup):
     default = "definitions"
 
 
-migrate = Group(help="Rewrite old definitions, or bring a dbt project.", cls=_Migrate)
+migrate = Group(
+    help="Rewrite definitions of earlier versions, or move a dbt project.", cls=_Migrate
+)
 
 
 @migrate.command("definitions")
@@ -122,7 +124,7 @@ def dbt(
     auto_approve: ApproveOption = False,
     form: ReportFormOptions,
 ) -> int:
-    """Bring a dbt project: models, seeds, sources, tests and unit tests.
+    """Move a dbt project: models, seeds, sources, tests and unit tests.
 
     Reports what was moved, what needs work by hand and why, and what was not moved. Asks before it
     overwrites files. `--var NAME=VALUE` gives values of variables.

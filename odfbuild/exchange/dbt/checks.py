@@ -8,7 +8,7 @@ from typing import Any
 
 from odfbuild.exchange.dbt.model import MARKER, Query, Singular, Test, UnitTest
 from odfbuild.exchange.dbt.properties import reference
-from odfbuild.exchange.dbt.roots import combination
+from odfbuild.exchange.dbt.roots import combination, kind_of
 from odfbuild.odf.schema.ddl import quoted_name
 
 _AGGREGATES = re.compile(r"\b(group\s+by|having|count|sum|avg|min|max|over)\b", re.IGNORECASE)
@@ -122,10 +122,13 @@ def unit_test_of(
     names: Mapping[str, str],
     find: Mapping[tuple[str, ...], str],
     fixture: Mapping[str, str],
+    types: Mapping[str, Mapping[str, str]],
+    dialect: str,
 ) -> dict[str, Any]:
     """The unit test in odfbuild's terms; raises `NoCheck`.
 
-    `names` are datasets by id, `find` ids by `ref` and `source`, `fixture` texts of CSV files.
+    `names` are datasets by id, `find` ids by `ref` and `source`, `fixture` texts of CSV files,
+    `types` those of columns by id, which dbt casts values to.
     """
     macros = test.overrides.get("macros") or {}
     if macros.get("is_incremental"):
@@ -139,8 +142,8 @@ def unit_test_of(
         id_ = find.get(path) if path else None
         if id_ is None or id_ not in query.inputs:
             raise NoCheck(f"{each.get('input')} is no input of the query")
-        given[names[id_]] = _records(each, fixture)
-    expect = _records(test.expect, fixture)
+        given[names[id_]] = _cast(_records(each, fixture), types.get(id_, {}), dialect)
+    expect = _cast(_records(test.expect, fixture), types.get(test.model, {}), dialect)
     return {"name": test.name.replace("_", " "), "given": given, "expect": expect}
 
 
@@ -157,3 +160,28 @@ def _records(data: Mapping[str, Any], fixture: Mapping[str, str]) -> dict[str, A
     if isinstance(rows, str):
         return {"csv": "\n".join(line.strip() for line in rows.strip().splitlines()) + "\n"}
     return {"rows": [dict(each) for each in rows or ()]}
+
+
+def _cast(records: dict[str, Any], types: Mapping[str, str], dialect: str) -> dict[str, Any]:
+    """Records whose values are of the types of their columns, as far as these are known."""
+    if "rows" not in records:
+        return records
+    kinds = {name.lower(): kind_of(text, dialect) for name, text in types.items()}
+    rows = [
+        {name: _value(value, kinds.get(name.lower())) for name, value in row.items()}
+        for row in records["rows"]
+    ]
+    return {"rows": rows}
+
+
+def _value(value: Any, kind: str | None) -> Any:
+    if kind == "text" and isinstance(value, bool):
+        return str(value).lower()
+    if kind == "text" and isinstance(value, int | float):
+        return str(value)
+    if kind == "number" and isinstance(value, str):
+        try:
+            return float(value) if set(value) & set(".eE") else int(value)
+        except ValueError:
+            return value
+    return value

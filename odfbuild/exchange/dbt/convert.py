@@ -62,6 +62,8 @@ class _Conversion:
         self.columns: dict[str, Types] = {}
         """Columns of what was moved, with types in the dialect of the project."""
         self.queries: dict[str, Query] = {}
+        self.waits: dict[str, set[str]] = {}
+        """What each table is built after."""
         self.texts: dict[str, str] = {}
         self.copies: dict[str, Path] = {}
         self.definitions: dict[str, str] = {}
@@ -204,6 +206,7 @@ class _Conversion:
             self._node_item(node, "not moved", [Note(error.why, place)])
             return
         self.queries[node.id] = query
+        self.waits[node.id] = {*query.inputs}
         self.columns[node.id] = found.columns
         parts = PurePosixPath(node.place.file).parts[1:-1]
         events = [self._transform(query, found)]
@@ -332,6 +335,7 @@ class _Conversion:
                     if id_ not in self.definitions:
                         raise checks.NoCheck(f"{node.name} was not moved")
                     check = checks.check_of(test, [*self.columns[id_]], find)
+                    self._wait(id_, check)
                 except checks.NoCheck as error:
                     note = Note(str(error), test.place)
                     self._item("test", of, test.place, _no_check(id_, self), notes=[note])
@@ -357,6 +361,23 @@ class _Conversion:
                 level = {"severity": "warn"} if severity == "warn" else {}
                 yield {"match": [self.names[id_].lower()], **ordered, **level}
 
+    def _wait(self, id_: str, check: checks.Check) -> None:
+        """A dataset waits for those that its checks refer to; raises `NoCheck` for a circle."""
+        if check[0] != "relationships":
+            return
+        of = {name: each for each, name in self.names.items()}
+        target = of[check[1][1]["to"]]
+        left, seen = [target], {target}
+        while left:
+            for each in self.waits.get(left.pop(), ()):
+                if each not in seen:
+                    seen.add(each)
+                    left.append(each)
+        if target != id_ and id_ in seen:
+            name = self.names[target]
+            raise checks.NoCheck(f"'{name}' is built after it: check the same in '{name}'")
+        self.waits.setdefault(id_, set()).add(target)
+
     def _unit_tests(self) -> None:
         find = {path: self._dataset_of(id_) for path, id_ in self._find().items()}
         fixtures = {
@@ -369,7 +390,9 @@ class _Conversion:
             try:
                 if query is None:
                     raise checks.NoCheck("its model was not moved")
-                made = checks.unit_test_of(test, query, self.names, find, fixtures)
+                made = checks.unit_test_of(
+                    test, query, self.names, find, fixtures, self.columns, self.project.dialect
+                )
             except checks.NoCheck as error:
                 note = Note(str(error), test.place)
                 self._item("unit test", test.name, test.place, "not moved", notes=[note])

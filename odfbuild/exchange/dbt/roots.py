@@ -121,9 +121,9 @@ def source(
     declared = {c.name: ddl_type(c.type, dialect) if c.type else None for c in node.columns}
     location = node.location and _place_of(node.location)
     form = form_of(location) if location else None
+    declared = declared or dict.fromkeys(used)
     if location and form is not None:
         return _of_files(node, (location, form), folder, project, declared, key)
-    declared = declared or dict.fromkeys(used)
     columns = {name: kind or "STRING" for name, kind in declared.items()}
     notes = ["its data comes by `odfbuild ingest`: dbt reads a table that others fill"]
     missing = []
@@ -176,8 +176,10 @@ def _of_files(
     found = {c.name: c.type for c in sample.guess.columns} if sample else {}
     columns = {**found, **{name: kind for name, kind in declared.items() if kind}}
     missing = []
-    if not columns:
-        missing = ["neither its files nor the project tell its columns: add them to `schema`"]
+    if sample is None:
+        columns = {name: kind or "STRING" for name, kind in declared.items()}
+        what = "cannot be read here" if _SCHEME.match(location) else "is not there"
+        missing = [f"{node.location} {what}: correct its place and the columns in `schema`"]
     guessed = key or (sample.guess.key if sample else ())
     merge, notes = _merge(guessed, columns, sample, is_state=not is_many)
     fetch: dict[str, Any] = {"kind": "FilesGlob", "path": location, "order": "ByName"}
@@ -290,3 +292,17 @@ def type_in(ddl: str, dialect: str) -> str:
         return str(exp.DataType.build(ddl, dialect="spark").sql(dialect))
     except (SqlglotError, ValueError):
         return "UNKNOWN"
+
+
+def kind_of(text: str, dialect: str) -> str | None:
+    """`text` or `number`, which a type of a database is; `None` for others and unknown ones."""
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        kind = exp.DataType.build(text, dialect=dialect)
+    except (SqlglotError, ValueError):
+        return None
+    if kind.is_type(*exp.DataType.TEXT_TYPES):
+        return "text"
+    return "number" if kind.is_type(*exp.DataType.NUMERIC_TYPES) else None

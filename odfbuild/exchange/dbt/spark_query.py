@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import sqlglot
 from sqlglot import Dialect, exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -21,6 +23,8 @@ from sqlglot.tokens import Token, TokenType
 
 from odfbuild.exchange.dbt.model import MARKER, Query
 from odfbuild.odf.schema.ddl import quoted_name
+from odfbuild.sql.function_list import ALLOWED
+from odfbuild.sql.functions import FORBIDDEN
 from odfbuild.sql.parsed import TooMuch, statements
 from odfbuild.values import Value
 
@@ -80,7 +84,7 @@ def spark_query(
     called = {MARKER.format(number): name for number, name in enumerate(names)}
     edits += _stars(sql, tree, known, called)
     text = _in_spark(_edited(sql, edits), dialect, known)
-    columns = _columns(typed, dialect)
+    columns = _columns(typed, dialect, as_written(tree, known))
     if columns is None:
         raise NoQuery("its columns are not known: name them in place of `*`")
     made_time = event_time is None and EVENT_TIME not in {each.lower() for each in columns}
@@ -173,11 +177,11 @@ def _typed(tree: exp.Query, dialect: str, known: Mapping[str, Types]) -> exp.Que
         return None
 
 
-def _columns(typed: exp.Query | None, dialect: str) -> Types | None:
+def _columns(typed: exp.Query | None, dialect: str, spelled: Mapping[str, str]) -> Types | None:
     if typed is None or any(each.is_star for each in typed.selects):
         return None
     found = {
-        folded(each.alias_or_name, dialect): each.type.sql(dialect)
+        spelled.get(each.alias_or_name.lower(), each.alias_or_name): each.type.sql(dialect)
         if each.type is not None
         else "UNKNOWN"
         for each in typed.selects
@@ -185,9 +189,11 @@ def _columns(typed: exp.Query | None, dialect: str) -> Types | None:
     return found if all(found) else None
 
 
-def folded(name: str, dialect: str) -> str:
-    """The name of a column as people write it; Snowflake keeps names in capitals."""
-    return name.lower() if dialect == "snowflake" else name
+def as_written(tree: exp.Expression, known: Mapping[str, Types]) -> dict[str, str]:
+    """Names as people write them, by names in lower case: databases fold them, and so sqlglot."""
+    names = (name for types in known.values() for name in types)
+    written = (each.name for each in tree.find_all(exp.Identifier))
+    return {name.lower(): name for name in (*names, *written)}
 
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -354,7 +360,31 @@ def _in_spark(sql: str, dialect: str, known: Mapping[str, Types]) -> str:
         as_it_is = parsed(sql, _SPARK).sql(_SPARK, **options)
     except NoQuery:
         return text
-    return sql if as_it_is == text else text
+    return sql if as_it_is == text and _is_spark(sql) else text
+
+
+_TYPES = """ARRAY BIGINT BINARY BOOLEAN BYTE DATE DEC DECIMAL DOUBLE FLOAT INT INTEGER INTERVAL
+    LONG MAP NULL NUMERIC REAL SHORT SMALLINT STRING STRUCT TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_NTZ
+    TINYINT VARIANT VOID"""
+_SPARK_TYPES = frozenset(_TYPES.split())
+_TYPE_TOKENS = Spark.Parser.TYPE_TOKENS - {TokenType.UNION}
+
+
+def _is_spark(sql: str) -> bool:
+    """Whether Spark has the types and functions of a text; sqlglot reads many more as Spark's."""
+    try:
+        trees = statements(sql)
+        tokens = _tokens(sql, _SPARK)
+    except (SqlglotError, RecursionError):
+        return False
+    for token, following in pairwise(tokens):
+        is_type = token.token_type in _TYPE_TOKENS
+        if is_type and token.text.upper() not in _SPARK_TYPES:
+            return False
+        if token.token_type is TokenType.TIMESTAMPTZ and following.token_type is TokenType.WITH:
+            return False
+    calls = {each.name.lower() for tree in trees for each in tree.find_all(exp.Anonymous)}
+    return all(name in ALLOWED or name in FORBIDDEN for name in calls)
 
 
 _ADDS = (exp.DateAdd, exp.DateSub, exp.DatetimeAdd, exp.TimestampAdd, exp.TsOrDsAdd)

@@ -13,7 +13,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from odfbuild.exchange.dbt.model import MARKER, Query
-from odfbuild.exchange.dbt.spark_query import NoQuery, folded, parsed
+from odfbuild.exchange.dbt.spark_query import NoQuery, as_written, parsed
 
 
 def used_columns(queries: Iterable[Query], id_: str, dialect: str) -> list[str] | None:
@@ -35,8 +35,10 @@ def used_columns(queries: Iterable[Query], id_: str, dialect: str) -> list[str] 
 
 def _used(query: Query, table: str, dialect: str) -> list[str] | None:
     try:
+        tree = parsed(query.sql, dialect)
+        spelled = as_written(tree, {})
         tree = qualify(
-            parsed(query.sql, dialect),
+            tree,
             dialect=dialect,
             validate_qualify_columns=False,
             quote_identifiers=False,
@@ -59,7 +61,7 @@ def _used(query: Query, table: str, dialect: str) -> list[str] | None:
             elif not column.table and any(_reaches(inner, table) for inner in read):
                 return None  # Of several tables nobody knows which one has it.
             if _reaches(source, table):
-                names.append(folded(column.name, dialect))
+                names.append(spelled.get(column.name.lower(), column.name))
     return None if _reaches(scopes[-1], table) else names
 
 

@@ -9,6 +9,7 @@ table differs.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 from datetime import date, datetime
@@ -24,6 +25,13 @@ from odfbuild import Project
 
 def differences(project: Path, warehouse: Path) -> dict[str, str | None]:
     """By id of dbt: what differs, or `None` where all records are the same."""
+    project = project.absolute()
+    # Views over files name them from the folder that dbt runs in.
+    with contextlib.chdir(warehouse.parent):
+        return _differences(project, Path(warehouse.name))
+
+
+def _differences(project: Path, warehouse: Path) -> dict[str, str | None]:
     names = yaml.safe_load((project / "dbt-names.yaml").read_text())
     datasets = Project(project)
     with duckdb.connect(str(warehouse), read_only=True) as built:

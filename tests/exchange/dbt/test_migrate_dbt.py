@@ -139,6 +139,30 @@ def test_a_source_that_a_seed_fills_is_the_dataset_of_the_seed(
     assert "datasetRef: raw-prices" in (folder / "new" / "datasets" / "prices.yaml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("data/other/*.csv", "data/other/*.csv is not there"),
+        ("D:\\\\data\\\\other.csv", "is not there"),
+        ("s3://bucket/other.parquet", "s3://bucket/other.parquet cannot be read here"),
+    ],
+)
+def test_files_that_are_not_there_leave_the_columns_that_queries_name(
+    folder: Path, capsys: pytest.CaptureFixture[str], location: str, said: str
+) -> None:
+    models = folder / "dbt" / "models"
+    (models / "other.yml").write_text(
+        "sources: [{name: s, tables: [{name: other, "
+        f'meta: {{external_location: "{location}"}}}}]}}]'
+    )
+    (models / "other.sql").write_text("select a, b from {{ source('s', 'other') }}")
+    assert run(["migrate", "dbt", "dbt", "--to", "new"]) == 0
+    report = capsys.readouterr().out
+    assert said in report
+    assert "model other " in report.partition("Needs work")[0]
+    assert run(["-C", "new", "validate"]) == 0
+
+
 def test_a_definition_that_is_not_valid_is_work_by_hand(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,11 @@ def converted(sql: str, dialect: str = "duckdb", columns=ORDERS, event_time: str
             "SELECT\n  pieces DIV 2 AS half,\n  amount / 2 AS a\nFROM orders",
         ),
         (
+            "duckdb",
+            "select cast(id as text) as id, strpos(note, 'a') as place from ORDERS",
+            "SELECT\n  CAST(id AS STRING) AS id,\n  LOCATE('a', note) AS place\nFROM orders",
+        ),
+        (
             "snowflake",
             "select dateadd(month, 2, at) as later, dateadd(day, pieces, at) as soon from ORDERS",
             "SELECT\n  (\n    at + INTERVAL '2' MONTH\n  ) AS later,\n"
@@ -102,6 +107,14 @@ def test_records_without_a_time_get_one_that_is_always_the_same(sql: str, expect
     found = converted(sql, event_time=None)
     assert found.text == expected
     assert found.made_time == (NO_TIME in expected)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "snowflake", "postgres"])
+def test_names_of_columns_stay_as_they_are_written(dialect: str) -> None:
+    found = converted("select Id as orderId, * from ORDERS", dialect, {"Id": "INT", "Day": "DATE"})
+    assert [*found.columns] == ["orderId", "Id", "Day"]
+    query = Query(f"select Id from {TABLE}", ("source.x.a.orders",))
+    assert used_columns([query], "source.x.a.orders", dialect) == ["Id"]
 
 
 def test_columns_of_the_result_are_known_with_their_types() -> None:
