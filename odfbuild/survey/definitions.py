@@ -45,6 +45,14 @@ class Definitions(Value, dict=True):
         """The definitions that are right, by name in lower case."""
         return {each.folded: each for each in self.project.definitions}
 
+    @cached_property
+    def by_file(self) -> Mapping[str, tuple[Definition, ...]]:
+        """The same by the file that they stand in, in its order."""
+        found: dict[str, list[Definition]] = {}
+        for each in self.project.definitions:
+            found.setdefault(each.file, []).append(each)
+        return {file: tuple(some) for file, some in found.items()}
+
     @property
     def faults(self) -> dict[str, OdfbuildError]:
         """One error for each wrong dataset, which tells the others in its notes."""

@@ -45,7 +45,9 @@ def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[Od
         from odfbuild.project.references import with_names_here
 
         own = tuple(with_names_here(own, project.config))
-    others = {folded: e for folded, e in found.by_name.items() if e.file != file}
+    others = dict(found.by_name)
+    for each in found.by_file.get(file, ()):
+        others.pop(each.folded, None)
     wrong_files = [each for each in project.wrong if each.file != file]
     wrong = _elsewhere(found.wrong, file)
     beside = [others[each.folded] for each in own if each.folded in others]
@@ -66,7 +68,7 @@ def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[Od
         ),
         wrong={**wrong, **faults},
     )
-    vars(again).update(by_name=by_name)
+    vars(again).update(by_name=by_name, by_file={**found.by_file, file: tuple(right)})
     errors = [each for of_one in faults.values() for each in of_one]
     errors += [each for some in wrong_queries_of(again, right).values() for each in some]
     return again, in_order(each for each in errors if _is_in(each, file))

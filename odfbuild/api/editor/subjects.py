@@ -159,8 +159,7 @@ class View(Value, dict=True):
     @cached_property
     def definitions(self) -> list[Definition]:
         """What the file defines, as far as it is right."""
-        own = self.found.project.definitions
-        return [each for each in own if each.file == self.opened.file]
+        return list(self.found.by_file.get(self.opened.file, ()))
 
     def definition_at(self, document: int) -> Definition | None:
         """What a document defines; of a template, its first instance."""
