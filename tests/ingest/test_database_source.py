@@ -506,6 +506,16 @@ def test_a_password_from_the_environment_may_have_any_characters(
     assert "not-the-one" not in str([error.message, error.notes])
 
 
+def test_the_whole_address_may_come_from_the_environment(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_URL", shop.url())
+    orders = source(tmp_path, "${{ env.SHOP_URL }}?cursor=at#orders")
+    assert ids(orders.poll()) == [1, 2, 3]
+    assert orders.poll() == []
+    assert orders.found[0].display_name == "${{ env.SHOP_URL }}#orders"
+
+
 def test_a_missing_driver_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
     with pytest.raises(EnvironmentProblem, match="databases") as error:
