@@ -12,6 +12,7 @@ from typing import Any
 
 from odfbuild.errors import IngestError
 from odfbuild.exchange.dbt import checks, roots
+from odfbuild.exchange.dbt.files import DbtFiles
 from odfbuild.exchange.dbt.model import DbtProject, Node, Note, Place, Query, Test
 from odfbuild.exchange.dbt.names import FILE, HEAD, dataset_names, nearest
 from odfbuild.exchange.dbt.result import Item, Migrated, Status
@@ -186,6 +187,11 @@ class _Conversion:
             why = node.problem or Note("its text is not in the project", node.place)
             self._node_item(node, "not moved", [why])
             return
+        absent = [id_ for id_ in node.query.inputs if id_ not in self.by_id]
+        if absent:
+            why = f"it reads {absent[0].rpartition('.')[2]}, which is disabled"
+            self._node_item(node, "not moved", [Note(why, node.place)])
+            return
         query = self._with_own_inputs(node.query)
         time = node.config.get("event_time")
         time = time if isinstance(time, str) else None
@@ -225,7 +231,8 @@ class _Conversion:
 
     def _dataset_of(self, id_: str) -> str:
         """The table that is a dataset for one that is none; a snapshot has other columns."""
-        is_history = self.by_id[id_].kind == "snapshot"
+        node = self.by_id.get(id_)
+        is_history = node is not None and node.kind == "snapshot"
         return id_ if is_history else self.same.get(id_, id_)
 
     def _table_name(self, id_: str) -> str:
@@ -347,6 +354,8 @@ class _Conversion:
             try:
                 id_, check = checks.check_of_singular(single)
                 id_ = self._dataset_of(id_)
+                if id_ not in self.by_id:
+                    raise checks.NoCheck(f"{id_.rpartition('.')[2]} is disabled")
                 if id_ not in self.definitions:
                     raise checks.NoCheck(f"{self.by_id[id_].name} was not moved")
             except checks.NoCheck as error:
@@ -380,10 +389,8 @@ class _Conversion:
 
     def _unit_tests(self) -> None:
         find = {path: self._dataset_of(id_) for path, id_ in self._find().items()}
-        fixtures = {
-            each.stem: each.read_text("utf-8")
-            for each in sorted((self.folder / "tests").glob("fixtures/**/*.csv"))
-        }
+        files = DbtFiles(self.folder)
+        fixtures = {Path(file).stem: files.text(file) for file in files.of("tests", ".csv")}
         found: dict[str, list[dict[str, Any]]] = {}
         for test in self.project.unit_tests:
             query = self.queries.get(test.model)
