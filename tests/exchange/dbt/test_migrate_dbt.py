@@ -184,7 +184,8 @@ def test_a_definition_that_is_not_valid_is_work_by_hand(
             "E0182",
             lambda dbt: _write(
                 dbt / "target" / "manifest.json",
-                '{"metadata": {"adapter_type": "duckdb"}, "sources": {}, "nodes": {"a": {"resource_type": "seed"}}}',
+                '{"metadata": {"adapter_type": "duckdb"}, "sources": {}, '
+                '"nodes": {"a": {"resource_type": "seed"}}}',
             ),
         ),
         ("E0183", lambda dbt: _write(dbt.parent / "new" / "dbt-names.yaml", "a: no_name")),
