@@ -121,7 +121,12 @@ def _has(path: Path, text: str) -> bool:
 def _read(
     folder: Path, adapter: str | None, variables: Mapping[str, Any], *, manifest: bool
 ) -> DbtProject:
-    from odfbuild.exchange.dbt.manifest import adapter_of, load_manifest, read_manifest
+    from odfbuild.exchange.dbt.manifest import (
+        adapter_of,
+        load_manifest,
+        read_manifest,
+        unfit_manifest,
+    )
     from odfbuild.exchange.dbt.sources import read_sources
 
     files = DbtFiles(folder)
@@ -138,7 +143,11 @@ def _read(
     if known not in DIALECTS:
         raise _unknown_adapter(folder, known)
     if data is not None:
-        return read_manifest(folder, data, DIALECTS[known], variables)
+        try:
+            return read_manifest(folder, data, DIALECTS[known], variables)
+        except (AttributeError, KeyError, TypeError) as error:
+            why = f"it is not as dbt writes it ({type(error).__name__}: {error})"
+            raise unfit_manifest(folder, why) from None
     return read_sources(folder, known, DIALECTS[known], variables)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odfbuild.exchange.dbt.model import MARKER, Query, Singular, Test, UnitTest
-from odfbuild.exchange.dbt.properties import reference
+from odfbuild.exchange.dbt.properties import entries, mapping, reference
 from odfbuild.exchange.dbt.roots import combination, kind_of
 from odfbuild.odf.schema.ddl import quoted_name
 
@@ -51,6 +51,8 @@ def check_of(
             values = test.arguments.get("values")
             if not isinstance(values, list) or not values:
                 raise NoCheck("it has no `values`")
+            if not all(isinstance(each, str | int | float) for each in values):
+                raise NoCheck("its `values` are not plain")
             return "acceptedValues", (known(test.column), values)
         case "relationships":
             path = reference(test.arguments.get("to"))
@@ -130,7 +132,7 @@ def unit_test_of(
     `names` are datasets by id, `find` ids by `ref` and `source`, `fixture` texts of CSV files,
     `types` those of columns by id, which dbt casts values to.
     """
-    macros = test.overrides.get("macros") or {}
+    macros = mapping(test.overrides.get("macros"))
     if macros.get("is_incremental"):
         raise NoCheck("it is about the `is_incremental()` block, which odfbuild does not need")
     rest = {name for name in macros if name != "is_incremental"}
@@ -159,6 +161,8 @@ def _records(data: Mapping[str, Any], fixture: Mapping[str, str]) -> dict[str, A
         return {"csv": text.strip() + "\n"}
     if isinstance(rows, str):
         return {"csv": "\n".join(line.strip() for line in rows.strip().splitlines()) + "\n"}
+    if not isinstance(rows, list | None) or len(entries(rows)) < len(rows or ()):
+        raise NoCheck("its `rows` are no list of records")
     return {"rows": [dict(each) for each in rows or ()]}
 
 

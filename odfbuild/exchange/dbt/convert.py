@@ -5,13 +5,15 @@ Reads samples of local data files, writes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import IngestError, ProjectError
 from odfbuild.exchange.dbt import checks, roots
+from odfbuild.exchange.dbt.files import DbtFiles
 from odfbuild.exchange.dbt.model import DbtProject, Node, Note, Place, Query, Test
 from odfbuild.exchange.dbt.names import FILE, HEAD, dataset_names, nearest
 from odfbuild.exchange.dbt.result import Item, Migrated, Status
@@ -22,6 +24,7 @@ from odfbuild.project.format import format_text
 from odfbuild.project.yaml.tree import lines_of, tree_of
 
 _NO_TIME = "it has no event time, so all records have the same; `event_time` in its config sets it"
+_MULTILINE = re.compile(r"\{[{#][^}]*\n")
 _CHECK_KEYS = ("notNull", "unique", "acceptedValues", "relationships", "sql")
 
 
@@ -190,20 +193,10 @@ class _Conversion:
         time = node.config.get("event_time")
         time = time if isinstance(time, str) else None
         try:
-            history = [id_ for id_ in query.inputs if self.by_id[id_].kind == "snapshot"]
-            if history:
-                name = self.by_id[history[0]].name
-                raise NoQuery(f"it reads the history of the snapshot {name}")
-            found = spark_query(
-                query,
-                self.project.dialect,
-                [self._table_name(id_) for id_ in query.inputs],
-                [self.columns.get(id_) for id_ in query.inputs],
-                time,
-            )
+            found = self._spark_query(query, time)
         except NoQuery as error:
-            place = Place(node.place.file, error.line if _is_plain(node) else None)
-            self._node_item(node, "not moved", [Note(error.why, place)])
+            line = error.line if error.line and self._keeps_lines(node) else None
+            self._node_item(node, "not moved", [Note(error.why, Place(node.place.file, line))])
             return
         self.queries[node.id] = query
         self.waits[node.id] = {*query.inputs}
@@ -213,23 +206,47 @@ class _Conversion:
         if time and time != "event_time":
             events.append({"kind": "SetVocab", "eventTimeColumn": time})
         self._define(node, PurePosixPath(*parts), "Derivative", events)
-        notes = [*query.notes, *(Note(each, node.place) for each in found.notes)]
+        said = [*found.notes]
+        if not query.inputs:
+            said.append("it reads no table: keep its records as a seed, or in a file of a root")
         if found.made_time:
-            notes.append(Note(_NO_TIME, node.place))
+            said.append(_NO_TIME)
         if node.config.get("materialized") == "ephemeral":
-            notes.append(Note("it is ephemeral in dbt, and a dataset here", node.place))
+            said.append("it is ephemeral in dbt, and a dataset here")
+        notes = [*query.notes, *(Note(each, node.place) for each in said)]
         self._node_item(node, "moved", notes, self.names[node.id])
+
+    def _spark_query(self, query: Query, event_time: str | None) -> SparkQuery:
+        for id_ in query.inputs:
+            node = self.by_id.get(id_)
+            if node is None:
+                raise NoQuery(f"it reads {id_.rpartition('.')[2]}, which is disabled")
+            if node.kind == "snapshot":
+                raise NoQuery(f"it reads the history of the snapshot {node.name}")
+        return spark_query(
+            query,
+            self.project.dialect,
+            [self.by_id[id_].name for id_ in query.inputs],
+            [self.columns.get(id_) for id_ in query.inputs],
+            event_time,
+        )
+
+    def _keeps_lines(self, node: Node) -> bool:
+        """Whether lines of the rendered text are those of the file."""
+        try:
+            text = DbtFiles(self.folder).text(node.place.file)
+        except ProjectError:
+            return False
+        return "{%" not in text and _MULTILINE.search(text) is None
 
     def _with_own_inputs(self, query: Query) -> Query:
         return Query(query.sql, tuple(self._dataset_of(id_) for id_ in query.inputs), query.notes)
 
     def _dataset_of(self, id_: str) -> str:
         """The table that is a dataset for one that is none; a snapshot has other columns."""
-        is_history = self.by_id[id_].kind == "snapshot"
+        node = self.by_id.get(id_)
+        is_history = node is not None and node.kind == "snapshot"
         return id_ if is_history else self.same.get(id_, id_)
-
-    def _table_name(self, id_: str) -> str:
-        return self.by_id[id_].name
 
     def _transform(self, query: Query, found: SparkQuery) -> dict[str, Any]:
         inputs = [
@@ -347,6 +364,8 @@ class _Conversion:
             try:
                 id_, check = checks.check_of_singular(single)
                 id_ = self._dataset_of(id_)
+                if id_ not in self.by_id:
+                    raise checks.NoCheck(f"{id_.rpartition('.')[2]} is disabled")
                 if id_ not in self.definitions:
                     raise checks.NoCheck(f"{self.by_id[id_].name} was not moved")
             except checks.NoCheck as error:
@@ -380,10 +399,8 @@ class _Conversion:
 
     def _unit_tests(self) -> None:
         find = {path: self._dataset_of(id_) for path, id_ in self._find().items()}
-        fixtures = {
-            each.stem: each.read_text("utf-8")
-            for each in sorted((self.folder / "tests").glob("fixtures/**/*.csv"))
-        }
+        files = DbtFiles(self.folder)
+        fixtures = {Path(file).stem: files.text(file) for file in files.of("tests", ".csv")}
         found: dict[str, list[dict[str, Any]]] = {}
         for test in self.project.unit_tests:
             query = self.queries.get(test.model)
@@ -421,11 +438,6 @@ def _no_check(id_: str, conversion: _Conversion) -> Status:
 
 def _severity(test: Test) -> str:
     return "warn" if test.severity == "warn" else "error"
-
-
-def _is_plain(node: Node) -> bool:
-    """Whether lines of the rendered text are those of the file."""
-    return node.query is not None and node.problem is None and "{%" not in node.query.sql
 
 
 def _loaded_by_seeds(nodes: Sequence[Node]) -> dict[str, str]:

@@ -30,6 +30,7 @@ class DbtFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._root = folder.resolve()
         self._documents: dict[str, Any] = {}
         self._below: dict[str, str] = {}
 
@@ -49,7 +50,9 @@ class DbtFiles:
         for folder in folders if isinstance(folders, list) else []:
             for where, _, files in os.walk(self.folder / str(folder)):
                 for name in files:
-                    if name.endswith(suffixes):
+                    # A link could bring a file of the machine into the new project.
+                    inside = (Path(where) / name).resolve().is_relative_to(self._root)
+                    if name.endswith(suffixes) and inside:
                         file = (Path(where) / name).relative_to(self.folder).as_posix()
                         self._below[file] = (
                             Path(where, name).relative_to(self.folder / folder).as_posix()

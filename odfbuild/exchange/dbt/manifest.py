@@ -70,11 +70,11 @@ def load_manifest(folder: Path) -> Mapping[str, Any] | None:
     try:
         data = json.loads(read_bounded(path, RENDERED_BYTES))
     except (OSError, TooLarge, ValueError, RecursionError) as error:
-        raise _unfit(path, str(error)) from None
+        raise unfit_manifest(folder, str(error)) from None
     if not isinstance(data, dict) or not all(
         isinstance(data.get(key), dict) for key in ("metadata", "nodes", "sources")
     ):
-        raise _unfit(path, "it has no `metadata`, `nodes` and `sources`")
+        raise unfit_manifest(folder, "it has no `metadata`, `nodes` and `sources`")
     return data
 
 
@@ -84,11 +84,12 @@ def adapter_of(data: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _unfit(path: Path, why: str) -> ProjectError:
+def unfit_manifest(folder: Path, why: str) -> ProjectError:
+    """The error for a manifest that cannot be used."""
     return ProjectError(
         f"the manifest of dbt cannot be read: {why}",
         code="E0182",
-        location=Location(str(path)),
+        location=Location(str(folder / MANIFEST)),
         help="write it anew with `dbt compile`, or delete it: the project is then read from its "
         "sources",
     )

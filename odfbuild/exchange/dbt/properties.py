@@ -15,7 +15,7 @@ _REFERENCE = re.compile(r"\s*(?:\{\{\s*)?(ref|source)\s*\((.*)\)\s*(?:\}\})?\s*"
 _TEXT = re.compile(r"""(['"])(.*?)\1""")
 _SETTINGS_OF_A_TEST = ("config", "arguments", "name", "severity", "where", "description", "tags")
 _MAPPINGS = ("meta", "column_types", "docs", "persist_docs", "contract", "grants")
-_UNITS = {"minute": ("m", 1), "hour": ("h", 1), "day": ("d", 1)}
+_UNITS = {"minute": "m", "hour": "h", "day": "d"}
 
 Data = Mapping[str, Any]
 
@@ -44,10 +44,18 @@ def columns_of(data: Data) -> tuple[Column, ...]:
     listed = data.get("columns") or []
     found = listed.values() if isinstance(listed, dict) else entries(listed)
     return tuple(
-        Column(str(each["name"]), each.get("data_type"), str(each.get("description") or "").strip())
+        Column(
+            str(each["name"]),
+            _text(each.get("data_type")),
+            str(each.get("description") or "").strip(),
+        )
         for each in found
         if each.get("name")
     )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def tests_of(data: Data, place_of: Any) -> Iterable[Test]:
@@ -153,8 +161,8 @@ def age(freshness: Any) -> str | None:
     for key in ("error_after", "warn_after"):
         after = mapping(mapping(freshness).get(key))
         count, unit = after.get("count"), _UNITS.get(str(after.get("period")))
-        if count and unit:
-            return f"{count}{unit[0]}"
+        if isinstance(count, int) and count > 0 and unit:
+            return f"{count}{unit}"
     return None
 
 

@@ -49,7 +49,8 @@ class Root(Value, kw_only=True):
 
 def seed(node: Node, folder: Path, dialect: str, key: Sequence[str]) -> Root:
     """The root of a seed; raises `IngestError` for a file that is no CSV."""
-    separator = str(node.config.get("delimiter") or ",")
+    given = node.config.get("delimiter")
+    separator = given if isinstance(given, str) and len(given) == 1 else ","
     file = folder / node.place.file
     text, changes = as_dbt_reads(read_bounded(file, RENDERED_BYTES), separator)
     with tempfile.TemporaryDirectory() as scratch:

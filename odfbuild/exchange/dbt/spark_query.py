@@ -73,7 +73,7 @@ def spark_query(
     `names` are what people call the inputs, `inputs` their columns, both by number. `event_time`
     is the column that has it, if the project says so.
     """
-    sql = _tidy(query.sql)
+    sql = _clean(query.sql)
     tree = parsed(sql, dialect)
     aliases = _aliases(tree, names)
     known = {MARKER.format(number): each for number, each in enumerate(inputs) if each}
@@ -83,7 +83,7 @@ def spark_query(
     edits, notes = _decimal_sums(sql, dialect, tree, typed)
     called = {MARKER.format(number): name for number, name in enumerate(names)}
     edits += _stars(sql, tree, known, called)
-    text = _in_spark(_edited(sql, edits), dialect, known)
+    text = _tidy(_in_spark(_edited(sql, edits), dialect, known))
     columns = _columns(typed, dialect, as_written(tree, known))
     if columns is None:
         raise NoQuery("its columns are not known: name them in place of `*`")
@@ -118,10 +118,14 @@ def replaced_tables(sql: str, dialect: str, tables: Mapping[str, str]) -> Query:
     return Query(_edited(sql, edits), tuple(ids))
 
 
+def _clean(sql: str) -> str:
+    """Without blanks at the ends of lines, which YAML cannot keep in a block; lines stay."""
+    return "\n".join(line.rstrip().expandtabs(4) for line in sql.rstrip().rstrip(";").splitlines())
+
+
 def _tidy(sql: str) -> str:
-    lines = (line.rstrip().expandtabs(4) for line in sql.strip().rstrip(";").splitlines())
-    # Jinja leaves empty lines behind.
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+    """Without the empty lines that templates leave behind."""
+    return re.sub(r"\n{3,}", "\n\n", sql.strip())
 
 
 def parsed(sql: str, dialect: str) -> exp.Query:

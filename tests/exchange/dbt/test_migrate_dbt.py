@@ -180,6 +180,14 @@ def test_a_definition_that_is_not_valid_is_work_by_hand(
         ("E0181", lambda dbt: (dbt / "profiles.yml").unlink()),
         ("E0182", lambda dbt: _write(dbt / "target" / "manifest.json", '{"nodes": []}')),
         ("E0182", lambda dbt: _write(dbt / "target" / "manifest.json", "[" * 100_000)),
+        (
+            "E0182",
+            lambda dbt: _write(
+                dbt / "target" / "manifest.json",
+                '{"metadata": {"adapter_type": "duckdb"}, "sources": {}, '
+                '"nodes": {"a": {"resource_type": "seed"}}}',
+            ),
+        ),
         ("E0183", lambda dbt: _write(dbt.parent / "new" / "dbt-names.yaml", "a: no_name")),
         ("E0183", lambda dbt: _write(dbt.parent / "new" / "dbt-names.yaml", "a: x\nb: X")),
         ("E0101", lambda dbt: _write(dbt / "models" / "schema.yml", "models: [")),
@@ -195,6 +203,27 @@ def test_what_cannot_be_read_is_an_error_that_says_what_to_do(
     assert f"error[{code}]" in said
     assert "help:" in said
     assert not (folder / "new" / "datasets").exists()
+
+
+def test_a_link_out_of_the_project_brings_no_file(folder: Path) -> None:
+    (folder / "secret.csv").write_text("id,word\n1,hidden\n")
+    (folder / "dbt" / "seeds" / "raw_secret.csv").symlink_to(folder / "secret.csv")
+    assert run(["-q", "migrate", "dbt", "dbt", "--to", "new"]) == 0
+    assert not any("hidden" in text for text in files_in(folder / "new").values())
+
+
+def test_what_reads_a_disabled_model_is_not_moved(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = folder / "dbt" / "dbt_project.yml"
+    settings.write_text(settings.read_text().replace("+tags: [staging]", "+enabled: false"))
+    assert run(["migrate", "dbt", "dbt", "--to", "new"]) == 0
+    report = capsys.readouterr().out
+    assert (
+        "model daily_sales\n    models/marts/daily_sales.sql: it reads stg_sales, which is"
+        in report
+    )
+    assert "test no_free_bread\n    tests/no_free_bread.sql: stg_sales is disabled" in report
 
 
 def _write(path: Path, text: str) -> None:
