@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odfbuild.exchange.dbt.model import MARKER, Query, Singular, Test, UnitTest
+from odfbuild.exchange.dbt.model import MARKER, GenericTest, Query, Singular, UnitTest
 from odfbuild.exchange.dbt.properties import entries, mapping, reference
 from odfbuild.exchange.dbt.roots import combination, kind_of
 from odfbuild.odf.schema.ddl import quoted_name
@@ -23,7 +23,9 @@ Check = tuple[str, Any]
 
 
 def check_of(
-    test: Test, columns: Sequence[str], find: Mapping[tuple[str, ...], tuple[str, Sequence[str]]]
+    test: GenericTest,
+    columns: Sequence[str],
+    find: Mapping[tuple[str, ...], tuple[str, Sequence[str]]],
 ) -> Check:
     """The check for a generic test; raises `NoCheck`.
 
@@ -75,7 +77,7 @@ def check_of(
     raise NoCheck(f"`{name}` is a test {of}: write it as a query under `sql` of `checks`")
 
 
-def _range(test: Test, column: str) -> Check:
+def _range(test: GenericTest, column: str) -> Check:
     least, most = test.arguments.get("min_value"), test.arguments.get("max_value")
     if not all(isinstance(each, int | float | None) for each in (least, most)):
         raise NoCheck("its bounds are no numbers: write it as a query under `sql` of `checks`")

@@ -14,7 +14,7 @@ from typing import Any
 from odfbuild.errors import IngestError, ProjectError
 from odfbuild.exchange.dbt import checks, roots
 from odfbuild.exchange.dbt.files import DbtFiles
-from odfbuild.exchange.dbt.model import DbtProject, Node, Note, Place, Query, Test
+from odfbuild.exchange.dbt.model import DbtProject, GenericTest, Node, Note, Place, Query
 from odfbuild.exchange.dbt.names import FILE, HEAD, dataset_names, nearest
 from odfbuild.exchange.dbt.result import Item, Migrated, Status
 from odfbuild.exchange.dbt.spark_query import NoQuery, SparkQuery, Types, spark_query
@@ -436,7 +436,7 @@ def _no_check(id_: str, conversion: _Conversion) -> Status:
     return "by hand" if id_ in conversion.definitions else "not moved"
 
 
-def _severity(test: Test) -> str:
+def _severity(test: GenericTest) -> str:
     return "warn" if test.severity == "warn" else "error"
 
 

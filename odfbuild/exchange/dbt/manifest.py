@@ -17,13 +17,13 @@ from odfbuild.exchange.dbt.files import DbtFiles
 from odfbuild.exchange.dbt.model import (
     DbtProject,
     Exposure,
+    GenericTest,
     Node,
     Note,
     Other,
     Place,
     Query,
     Singular,
-    Test,
     UnitTest,
 )
 from odfbuild.exchange.dbt.properties import (
@@ -146,7 +146,7 @@ class _Manifest:
 
     def project(self) -> DbtProject:
         """All of it."""
-        tests: dict[str, list[Test]] = {}
+        tests: dict[str, list[GenericTest]] = {}
         singular = []
         for node in self.nodes.values():
             if node.get("resource_type") != "test":
@@ -175,7 +175,7 @@ class _Manifest:
     def _place(self, node: Mapping[str, Any]) -> Place:
         return Place(str(node.get("original_file_path")))
 
-    def _node(self, id_: str, node: Mapping[str, Any], tests: list[Test]) -> Node:
+    def _node(self, id_: str, node: Mapping[str, Any], tests: list[GenericTest]) -> Node:
         kind: Any = node["resource_type"]
         config = dict(mapping(node.get("config")))
         config["meta"] = {**mapping(node.get("meta")), **mapping(config.get("meta"))}
@@ -239,7 +239,7 @@ class _Manifest:
         path = reference(found[0]) if found else None
         return self.context.tables.get(path, "") if path else ""
 
-    def _test(self, node: Mapping[str, Any]) -> Test:
+    def _test(self, node: Mapping[str, Any]) -> GenericTest:
         metadata, config = mapping(node["test_metadata"]), mapping(node.get("config"))
         arguments = dict(mapping(metadata.get("kwargs")))
         arguments.pop("model", None)
@@ -248,7 +248,7 @@ class _Manifest:
             arguments["where"] = config["where"]
         package = metadata.get("namespace")
         name = str(metadata.get("name"))
-        return Test(
+        return GenericTest(
             name=f"{package}.{name}" if package else name,
             column=column,
             arguments=arguments,

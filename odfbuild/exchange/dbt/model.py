@@ -50,7 +50,7 @@ class Column(Value):
     description: str = ""
 
 
-class Test(Value, kw_only=True):
+class GenericTest(Value, kw_only=True):
     """A generic test of a node; `name` with its package, such as `dbt_utils.accepted_range`."""
 
     name: str
@@ -118,7 +118,7 @@ class Node(Value, kw_only=True):
     config: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
     columns: tuple[Column, ...] = ()
-    tests: tuple[Test, ...] = ()
+    tests: tuple[GenericTest, ...] = ()
     tags: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
     location: str | None = None

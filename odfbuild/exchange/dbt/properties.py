@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from odfbuild.exchange.dbt.model import Column, Place, Test
+from odfbuild.exchange.dbt.model import Column, GenericTest, Place
 
 _REFERENCE = re.compile(r"\s*(?:\{\{\s*)?(ref|source)\s*\((.*)\)\s*(?:\}\})?\s*", re.DOTALL)
 _TEXT = re.compile(r"""(['"])(.*?)\1""")
@@ -58,7 +58,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def tests_of(data: Data, place_of: Any) -> Iterable[Test]:
+def tests_of(data: Data, place_of: Any) -> Iterable[GenericTest]:
     """The generic tests of an entry; `place_of` tells the place of a path in it."""
     yield from _tests(data, None, (), place_of)
     for number, column in enumerate(entries(data.get("columns"))):
@@ -67,18 +67,18 @@ def tests_of(data: Data, place_of: Any) -> Iterable[Test]:
 
 def _tests(
     data: Data, column: str | None, path: tuple[str | int, ...], place_of: Any
-) -> Iterable[Test]:
+) -> Iterable[GenericTest]:
     for key in ("tests", "data_tests"):
         listed = data.get(key)
         for number, each in enumerate(listed if isinstance(listed, list) else ()):
             place = place_of((*path, key, number))
             if isinstance(each, str):
-                yield Test(name=each, column=column, place=place)
+                yield GenericTest(name=each, column=column, place=place)
             elif isinstance(each, dict) and each:
                 yield _test(each, column, place)
 
 
-def _test(data: Data, column: str | None, place: Place) -> Test:
+def _test(data: Data, column: str | None, place: Place) -> GenericTest:
     name, given = next(iter(data.items()))
     if name in _SETTINGS_OF_A_TEST or "test_name" in data:
         name, given = str(data.get("test_name")), data
@@ -89,7 +89,7 @@ def _test(data: Data, column: str | None, place: Place) -> Test:
     arguments |= mapping(given.get("arguments"))
     if config.get("where"):
         arguments["where"] = config["where"]
-    return Test(
+    return GenericTest(
         name=str(name),
         column=arguments.pop("column_name", column),
         arguments=arguments,

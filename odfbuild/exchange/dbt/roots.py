@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from odfbuild.exchange.dbt.model import Node, Test
+from odfbuild.exchange.dbt.model import GenericTest, Node
 from odfbuild.exchange.dbt.properties import listed, mapping
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.ingest.sample import Form, Sample, form_of, look_at
@@ -52,7 +52,8 @@ def seed(node: Node, folder: Path, dialect: str, key: Sequence[str]) -> Root:
     given = node.config.get("delimiter")
     separator = given if isinstance(given, str) and len(given) == 1 else ","
     file = folder / node.place.file
-    text, changes = as_dbt_reads(read_bounded(file, RENDERED_BYTES), separator)
+    data = read_bounded(file, RENDERED_BYTES)
+    text, changes = as_dbt_reads(data, separator)
     with tempfile.TemporaryDirectory() as scratch:
         looked = file
         if text is not None:
@@ -69,6 +70,9 @@ def seed(node: Node, folder: Path, dialect: str, key: Sequence[str]) -> Root:
     ]
     target = f"data/seeds/{file.name}"
     merge, notes = _merge(key or sample.guess.key, columns, sample, is_state=True)
+    if not key and len({*data.splitlines()}) < len(data.splitlines()):
+        merge = {"kind": "Append"}
+        notes = ["some records are the same: all are appended, and again when the file changes"]
     read = _read(Form("Csv", sample.form.separator), columns, sample)
     source = _polling({"kind": "Url", "url": f"file:{target}"}, read, merge, None)
     return Root(
@@ -254,7 +258,7 @@ def key_of(node: Node) -> tuple[str, ...]:
     return tuple(listed(node.config.get("unique_key")))
 
 
-def combination(test: Test) -> tuple[str, ...]:
+def combination(test: GenericTest) -> tuple[str, ...]:
     """The columns of a test that several are unique together; empty for any other test."""
     if test.name != "dbt_utils.unique_combination_of_columns":
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odfbuild.api.authoring.from_dbt import DIALECTS
 from odfbuild.exchange.dbt.model import Query
 from odfbuild.exchange.dbt.spark_query import NO_TIME, NoQuery, replaced_tables, spark_query
 from odfbuild.exchange.dbt.usage import used_columns
@@ -161,3 +162,8 @@ def test_columns_that_nobody_declares_are_those_that_queries_name(sql: str, name
     query = Query(sql.replace("ORDERS", TABLE), ("source.x.a.orders",))
     found = used_columns([query], "source.x.a.orders", "duckdb")
     assert (found if found is None else len(found)) == names
+
+
+@pytest.mark.parametrize("dialect", sorted(set(DIALECTS.values())))
+def test_every_adapter_has_a_dialect_that_is_read(dialect: str) -> None:
+    assert "orders" in converted("select id from ORDERS", dialect).text
