@@ -97,7 +97,7 @@ def _plain(
                 yield batch
                 continue
             arrays = [
-                _cast(batch.column(field.name), field.type)
+                _cast(each, batch.column(field.name), field.type)
                 if field.name in there
                 else pa.nulls(batch.num_rows, field.type)
                 for field in shown
@@ -106,9 +106,12 @@ def _plain(
             yield batch.select([]) if made is None else made
 
 
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column in its type; long text stays in dictionaries."""
-    return column if has_dictionary(column.type) else column.cast(kind)
+def _cast(each: CommittedSlice, column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column of a slice in its type; long text stays in dictionaries."""
+    try:
+        return column if has_dictionary(column.type) else column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
 
 
 def _filtered(
@@ -208,7 +211,8 @@ def _that_may_fit(stored: Stored, condition: pc.Expression) -> list[CommittedSli
 
 
 def _fragment(each: CommittedSlice) -> ds.Fragment:
-    with _opened(each):
+    with _opened(each) as file:
+        _claims(each, file, (), ())
         layout, disk = _layout()
         return layout.make_fragment(str(path_of(each)), disk)
 
