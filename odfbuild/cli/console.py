@@ -13,7 +13,8 @@ import stat
 import sys
 from codecs import getincrementaldecoder
 from io import RawIOBase, TextIOWrapper
-from typing import Any, BinaryIO, TextIO
+from threading import RLock
+from typing import Any, BinaryIO, Literal, TextIO
 
 from odfbuild.cli.runner import Guarded, harmless_json
 from odfbuild.errors import OdfbuildError
@@ -21,6 +22,11 @@ from odfbuild.report.forms.visible import visible
 from odfbuild.values import Value
 
 _PATIENCE_SECONDS = 10.0
+SCREEN = RLock()
+"""Held while text is printed, and while bars begin or end, which replace the streams.
+
+Text that another thread had begun to print would go where the bars are drawn.
+"""
 
 
 class Shown(RawIOBase, BinaryIO):
@@ -107,7 +113,7 @@ class Console(Value):
 
     def result(self, text: str) -> None:
         """Print what was asked for."""
-        self._print(text, sys.stdout)
+        self._print(text, "stdout")
 
     def document(self, text: str) -> None:
         """Print lines of a file: as they are where they become one again, else as `result`."""
@@ -130,7 +136,7 @@ class Console(Value):
     def note(self, text: str) -> None:
         """Say something on the side; `--quiet` silences it."""
         if self.verbosity >= 0:
-            self._print(text + "\n", sys.stderr)
+            self._print(text + "\n", "stderr")
 
     def log(self, record: dict[str, Any]) -> None:
         """Write a log record to stderr, as a line of JSON."""
@@ -150,7 +156,7 @@ class Console(Value):
         if errors:
             from odfbuild.report.errors import render_error
 
-            self._print(render_error(*errors, color=self._colors(sys.stderr)), sys.stderr)
+            self._print(render_error(*errors, color=self._colors(sys.stderr)), "stderr")
 
     def confirm(self, question: str) -> bool:
         """Ask on the terminal; anything but `y` or `yes` is a no.
@@ -167,11 +173,13 @@ class Console(Value):
             sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
-    def _print(self, text: str, stream: TextIO) -> None:
+    def _print(self, text: str, to: Literal["stdout", "stderr"]) -> None:
         """The way of all text to a terminal: nothing in it is obeyed but our own colours."""
-        text = _fitted(visible(text, colors=self._colors(stream)), stream)
-        stream.write(text if text.endswith("\n") else text + "\n")
-        stream.flush()
+        with SCREEN:
+            stream: TextIO = getattr(sys, to)
+            text = _fitted(visible(text, colors=self._colors(stream)), stream)
+            stream.write(text if text.endswith("\n") else text + "\n")
+            stream.flush()
 
     def _colors(self, stream: TextIO) -> bool:
         if self.no_color or os.environ.get("NO_COLOR"):

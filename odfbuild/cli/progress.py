@@ -12,7 +12,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.apply.options import Listener
-from odfbuild.cli.console import Console
+from odfbuild.cli.console import SCREEN, Console
 from odfbuild.engine.contract import StepProgress
 from odfbuild.report.forms.visible import visible
 from odfbuild.report.outcome import LISTED, render_dataset_outcome
@@ -200,13 +200,15 @@ class LiveBars:
         self._ended = Event()
         self._done, self._total = 0, 0
         self._overall = self._progress.add_task("datasets", total=None, left="")
-        self._progress.start()
+        with SCREEN:
+            self._progress.start()
         Thread(target=self._poll, name="progress", daemon=True).start()
 
     def stop(self) -> None:
         """See `Bars`."""
         self._ended.set()
-        self._progress.stop()
+        with SCREEN:
+            self._progress.stop()
 
     def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """See `Listener`."""
