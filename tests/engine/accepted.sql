@@ -148,3 +148,5 @@ SELECT max(event_time) AS event_time, extract(YEAR FROM event_time) AS y, date_p
 SELECT max(event_time) AS event_time, coalesce(city, 'x') AS c, population IS NULL AS n FROM cities GROUP BY nvl(city, 'x'), isnull(population)
 SELECT max(event_time) AS event_time, city || 'x' AS c, population > 5 AS p, population % 2 AS r FROM cities GROUP BY concat(city, 'x'), 5 < population, mod(population, 2)
 SELECT max(event_time) AS event_time, date(event_time) AS d, day(event_time) AS n FROM cities GROUP BY CAST(event_time AS DATE), dayofmonth(event_time)
+WITH a AS (SELECT event_time, city, population FROM cities), b AS (SELECT *, row_number() OVER (PARTITION BY city ORDER BY event_time, population) AS n FROM a) SELECT * FROM b
+WITH a AS (SELECT event_time, city, population FROM cities), b AS (SELECT event_time, city, rank() OVER (ORDER BY event_time) AS n, population FROM a) SELECT event_time, n, count(*) AS m FROM b GROUP BY event_time, n

@@ -120,3 +120,5 @@ SELECT event_time, upper(city) AS c FROM cities ORDER BY event_time LIMIT 3
 SELECT max(event_time) AS event_time, city, sum(population) AS p, row_number() OVER (ORDER BY sum(population)) AS n FROM cities GROUP BY city
 SELECT event_time, population AS p, row_number() OVER (ORDER BY event_time, city) AS x, city FROM (SELECT event_time, population, city COLLATE UTF8_LCASE AS city FROM cities)
 SELECT a.event_time, row_number() OVER (ORDER BY a.event_time) AS x, b.city FROM cities a JOIN cities b ON a.offset = b.offset
+WITH a AS (SELECT event_time, city, population FROM cities), b AS (SELECT *, row_number() OVER (PARTITION BY city ORDER BY event_time) AS n FROM a) SELECT * FROM b
+WITH a AS (SELECT event_time, city, population FROM cities), b AS (SELECT * FROM a ORDER BY event_time LIMIT 3) SELECT * FROM b

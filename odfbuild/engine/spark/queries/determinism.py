@@ -48,8 +48,15 @@ class Analysed:
         """Of what stands below the window functions that are being looked at."""
 
     def check(self, plan: Node) -> None:
-        """Look at a whole query."""
+        """Look at a whole query.
+
+        References to a named subquery have columns of their own, so which columns of it are used
+        shows where it stands in place of them. Those that nothing refers to stand nowhere.
+        """
         self._plan(plan, partial(_outputs, plan))
+        if plan.kind == "WithCTE":
+            inlined = self.catalyst.inline(plan)
+            self._plan(inlined, partial(_outputs, inlined))
 
     def _plan(self, plan: Node, used: Columns) -> None:
         """`used`: the columns of `plan` on which the result depends."""

@@ -92,7 +92,9 @@ class Findings:
 
     def construct(self, node: Node, words: str) -> None:
         """Something there needs more than one record."""
-        self.report.not_row_wise.append(Construct(words, self.place(node)))
+        found = Construct(words, self.place(node))
+        if found not in self.report.not_row_wise:
+            self.report.not_row_wise.append(found)
 
     def place(self, node: Node) -> Location:
         """Where in the query a node comes from."""
