@@ -6,7 +6,7 @@ tells these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,42 +56,48 @@ def may_be_added(additions: Additions, task: TransformTask) -> bool:
 
 def cut(
     catalyst: Catalyst, additions: Additions, views: Views, task: TransformTask
-) -> tuple[tuple[InputSlices, ...], int]:
-    """The inputs, those without news with the records alone that new ones meet; records of all."""
-    new = sum(map(new_records_of, task.inputs))
+) -> tuple[Mapping[str, InputSlices], int]:
+    """Inputs without new records, by alias, with the records alone that new ones of others meet.
+
+    And the number of these and of the new ones.
+    """
+    unchanged = {each.alias: each for each in task.inputs if each.first is None}
     # Nothing looks at the earlier records of inputs with news.
-    only_new = [
-        each if each.first is None else replace(each, earlier=lambda: ()) for each in task.inputs
+    inputs = [
+        each if each.alias in unchanged else replace(each, earlier=lambda: ())
+        for each in task.inputs
     ]
     folder = task.scratch / "met"
     folder.mkdir()
     try:
-        found = affected(only_new, parts_of(catalyst, additions.rows, views), folder)
+        found = affected(inputs, parts_of(catalyst, additions.rows, views), folder)
     except Undivided:
         found = None
-    inputs = tuple(only_new)
-    if found is not None:
-        both = zip(only_new, found.after, strict=True)
-        inputs = tuple(met if each.first is None else each for each, met in both)
-    return inputs, new + records_of([each for each in inputs if each.first is None])
+    if found is None:
+        new = sum(map(new_records_of, task.inputs))
+        return unchanged, new + records_of([*unchanged.values()])
+    met = {each.alias: each for each in found.after if each.alias in unchanged}
+    return met, found.extent.records
 
 
 def added(
     spark: SparkSession,
     task: TransformTask,
     additions: Additions,
+    beside: Mapping[str, InputSlices],
     schema: pa.Schema,
     micros: Micros,
 ) -> tuple[Path, ...]:
-    """What to append; `schema` is that of the result."""
+    """What to append; `schema` is that of the result, `beside` the inputs without news."""
     for each in task.inputs:
-        if new_records_of(each):
-            increment_view(task.scratch, spark, each)
+        if each.alias in beside:
+            changelog.history_view(spark, beside[each.alias], task.scratch)
         else:
-            changelog.history_view(spark, each, task.scratch)
+            increment_view(task.scratch, spark, each)
     query, result = result_of(spark, steps_of(task.transform))
     after = committed_form(result, micros)
-    tuned(after, task)
+    read = replace(task, inputs=tuple(beside.get(each.alias, each) for each in task.inputs))
+    tuned(after, read)
     before = None
     if additions.totals is not None:
         files = write_parts(after, task.scratch / "totals")

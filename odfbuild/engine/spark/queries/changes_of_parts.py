@@ -47,9 +47,9 @@ def changes_of_parts(
     plan, views = _plan(spark, task)
     additions = additions_of(catalyst, plan, views) if is_appended(task) else None
     if additions is not None and may_be_added(additions, task):
-        inputs, records = cut(catalyst, additions, views, task)
-        changes = added(spark, replace(task, inputs=inputs), additions, schema, micros)
-        return changes, Extent(records, records_of(task.inputs))
+        beside, read = cut(catalyst, additions, views, task)
+        changes = added(spark, task, additions, beside, schema, micros)
+        return changes, Extent(read, records_of(task.inputs))
     total = records_of(task.inputs)
     try:
         parts = parts_of(catalyst, plan, views)
