@@ -42,6 +42,11 @@ ADD_UP = [
     " GROUP BY tag",
     "SELECT MAX(event_time) AS event_time, COUNT(*) AS n FROM events"
     " WHERE amount > (SELECT COUNT(*) FROM people WHERE id > 3)",
+    "SELECT MAX(event_time) AS event_time, city, COUNT(*) FILTER (WHERE amount < (SELECT COUNT(*)"
+    " FROM people)) AS n, SUM(amount * (SELECT MAX(id) FROM people)) AS s FROM events"
+    " GROUP BY city",
+    "SELECT MAX(e.event_time) AS event_time, p.name, SUM(e.amount * (SELECT COUNT(*) FROM people))"
+    " AS s FROM events e JOIN people p ON e.id = p.id GROUP BY p.name",
     "SELECT e.event_time, e.id, p.name FROM events e LEFT JOIN people p ON e.id = p.id",
     "SELECT e.event_time, e.id, p.name, q.city FROM events e LEFT JOIN people p ON e.id = p.id"
     " LEFT JOIN people q ON e.city = q.city AND q.id > 1",

@@ -70,7 +70,10 @@ def cut(
     folder = task.scratch / "met"
     folder.mkdir()
     try:
-        found = affected(inputs, parts_of(catalyst, additions.rows, views), folder)
+        parts = parts_of(catalyst, additions.rows, views)
+        # Subqueries of the totals stand above the rows.
+        parts = replace(parts, whole=parts.whole | additions.whole)
+        found = affected(inputs, parts, folder)
     except Undivided:
         found = None
     if found is None:

@@ -53,10 +53,14 @@ class Totals(Value):
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """The plan of `rows` that each come from one new record, and the `totals` of them, if any."""
+    """The plan of `rows` that each come from one new record, and the `totals` of them, if any.
+
+    Subqueries of either read inputs without new records as a `whole`.
+    """
 
     rows: Node
     totals: Totals | None
+    whole: frozenset[str]
 
 
 def additions_of(catalyst: Catalyst, plan: Node, views: Views) -> Additions | None:
@@ -68,9 +72,11 @@ def additions_of(catalyst: Catalyst, plan: Node, views: Views) -> Additions | No
     below = plan if totals is None else plan.child
     try:
         rows.refuse_subqueries(plan)
-        return Additions(below, totals) if rows.come_one_by_one(below) else None
+        if not rows.come_one_by_one(below):
+            return None
     except Undivided:
         return None
+    return Additions(below, totals, frozenset(rows.whole))
 
 
 def _totals_of(plan: Node, rows: _Rows) -> Totals | None:
