@@ -25,6 +25,8 @@ from odfbuild.project.config import FILE
 from odfbuild.project.load import is_unit_test_file
 from odfbuild.project.model import Definition
 from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.sql.columns.of_query import Columns, Reader
+from odfbuild.sql.parsed import parsed
 from odfbuild.survey.definitions import Definitions
 from odfbuild.values import Value
 
@@ -199,7 +201,7 @@ class View(Value, dict=True):
     def inputs(self, part: SqlPart) -> Inputs:
         """Columns of all that a query may read, by what it calls it; earlier steps included."""
         aliases = self.aliases(part)
-        inputs: dict[str, object] = {
+        inputs: dict[str, Columns | None] = {
             alias: self.columns.relation(name) for alias, name in aliases.items()
         }
         if not aliases:
@@ -210,8 +212,8 @@ class View(Value, dict=True):
             ):
                 alias = self.opened.outline.value(other.document, (*other.path[:-1], "alias"))
                 if alias:
-                    inputs[alias.lower()] = _columns_of(other.sql, inputs)  # type: ignore[arg-type]
-        return inputs  # type: ignore[return-value]
+                    inputs[alias.lower()] = _columns_of(other.sql, inputs)
+        return inputs
 
     def _of_source(self, part: SqlPart) -> Inputs:
         definition = self.definition_at(part.document)
@@ -365,10 +367,7 @@ def span_in(file: str, part: SqlPart, start: int, end: int) -> Span:
     return Span(file, part.offsets[start], part.offsets[end - 1] + 1 if end > start else start)
 
 
-def _columns_of(sql: str, inputs: Inputs) -> object:
-    from odfbuild.sql.columns.of_query import Reader
-    from odfbuild.sql.parsed import parsed
-
+def _columns_of(sql: str, inputs: Inputs) -> Columns | None:
     tree = parsed(sql)
     return None if tree is None else Reader(inputs, meanings=False).step(tree, None)
 
