@@ -7,8 +7,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,12 +46,19 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return made
 
 
-@contextmanager
-def quick(seed: object) -> Iterator[None]:
-    """What is done within takes no more than it may."""
-    started = time.process_time()
-    yield
-    assert time.process_time() - started < SECONDS, seed
+def quick(seed: object, work: Callable[[], object]) -> None:
+    """`work` takes no more than it may.
+
+    What is slow is done again: bytes that take long do so each time, but a collection of garbage
+    in a process that ran thousands of tests does not come twice.
+    """
+    for _ in range(3):
+        started = time.process_time()
+        work()
+        took = time.process_time() - started
+        if took < SECONDS:
+            return
+    pytest.fail(f"seed {seed} took {took} s")
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +76,15 @@ def _blocks(bench: Bench) -> list[bytes]:
 def test_mutated_blocks_are_decoded_or_refused_with_a_code(bench: Bench) -> None:
     whole = _blocks(bench)
     codes = set()
+
+    def decoded(data: bytes) -> None:
+        try:
+            decode_bytes(data, "block")
+        except OdfbuildError as error:
+            codes.update(each.code for each in error.apart())
+
     for seed in range(BLOCKS):
-        with quick(seed):
-            try:
-                decode_bytes(mutated(whole[seed % len(whole)], seed), "block")
-            except OdfbuildError as error:
-                codes.update(each.code for each in error.apart())
+        quick(seed, partial(decoded, mutated(whole[seed % len(whole)], seed)))
     assert codes >= {"E0131", "E0132"}
     assert "E0999" not in codes
 
@@ -98,8 +108,7 @@ def test_a_mutated_block_at_the_head_of_a_chain_is_told_by_every_verb(bench: Ben
         store = bench.workspace.dataset(name)
         block = store.put_block(data)
         (store.path / "refs/head").write_text(str(block))
-        with quick(seed):
-            _every_verb(bench.workspace, name)
+        quick(seed, partial(_every_verb, bench.workspace, name))
         store.block_path(block).unlink()
         (store.path / "refs/head").write_text(str(heads[name]))
 
