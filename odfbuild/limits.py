@@ -48,3 +48,6 @@ EXPANDED_TABLES = 1_000
 
 QUERY_ERRORS = 50
 """The number of errors told of one query: whoever corrects these sees the others next."""
+
+CONVERT_MEMORY = 4 << 30
+"""Bytes of memory that converting one file may take, such as a spreadsheet."""

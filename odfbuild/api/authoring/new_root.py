@@ -140,7 +140,7 @@ def _completed(
     """The root with all that is known by now, once it is clear how its data is merged."""
     kind = kind or wanted.kind
     looked = [wanted.sample] if wanted.sample else list(files)
-    sample = look_at(looked, form_of(looked[0].name) or form) if looked else None
+    sample = look_at(looked, form_of(looked[0].name, wanted.read) or form) if looked else None
     columns = [column.name for column in sample.guess.columns] if sample else []
     for name in wanted.key if columns else ():
         check_column(name, columns, "--key")
@@ -164,6 +164,7 @@ def _completed(
         source=source,
         read=form.kind,
         packed=form.packed,
+        convert=form.convert,
         merge=merge,
         sample=sample,
         sampled=first,

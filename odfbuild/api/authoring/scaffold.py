@@ -21,7 +21,7 @@ from odfbuild.project.yaml.version_1_1 import text_as_yaml
 from odfbuild.wording import count
 
 KINDS = {
-    "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
+    "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet, Excel, ODS",
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
     "database": "a root that reads a table or a query: postgresql:, sqlite:, duckdb:",
@@ -61,6 +61,7 @@ class Root:
     read: str
     merge: str
     packed: str | None = None
+    convert: tuple[str, ...] = ()
     sample: Sample | None = None
     sampled: str = ""
     key: tuple[str, ...] = ()
@@ -116,6 +117,7 @@ def root_text(root: Root, schema: str) -> str:
         is_store=root.source.startswith(("s3:", "gs:", "az:")),
         name_pattern=root.name_pattern if event_time is None else None,
         packed=root.packed,
+        convert=root.convert,
         read=root.read,
         separator=root.sample.form.separator if root.sample else ",",
         header=root.sample is None or root.sample.header,

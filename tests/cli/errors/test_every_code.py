@@ -65,6 +65,12 @@ ELSEWHERE = {
     "E0470": ("tests/ingest/test_database_source.py", "an address without a table"),
     "E0471": ("tests/ingest/test_database_source.py", "a table read as CSV"),
     "E0472": ("tests/ingest/test_database_source.py", "a query with a wrong word"),
+    "E0474": ("tests/ingest/test_spreadsheets.py", "an option that there is not"),
+    "E0475": ("tests/ingest/test_spreadsheets.py", "a file that is no spreadsheet"),
+    "E0476": ("tests/ingest/test_spreadsheets.py", "a sheet that is not there"),
+    "E0477": ("tests/ingest/test_spreadsheets.py", "a column of numbers and text"),
+    "E0478": ("tests/ingest/test_spreadsheets.py", "a cell with an error"),
+    "E0479": ("tests/ingest/test_spreadsheets.py", "an archive made to fill memory"),
     "E0473": ("tests/ingest/test_database_source.py", "a table that somebody has locked"),
     "E0489": (
         "tests/apply/ingest/test_uuids.py",
