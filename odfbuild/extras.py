@@ -28,6 +28,7 @@ EXTRAS = {
     "adbc_driver_manager": "databases",
     "adbc_driver_postgresql": "databases",
     "adlfs": "azure",
+    "asyncssh": "sftp",
     "azure": "azure",
     "botocore": "s3",
     "deltalake": "delta",

@@ -10,6 +10,7 @@ from functools import partial
 
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.fetch.database.address import check_merge, is_database, named, wanted
+from odfbuild.ingest.fetch.sftp_address import is_sftp, sftp_place
 from odfbuild.odf.model import (
     AddPushSource,
     FetchStep,
@@ -100,6 +101,8 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
             from odfbuild.ingest.fetch.files_glob import check_order
 
             yield ("fetch", "order"), partial(check_order, step)
+            if is_sftp(step.path) and "${{" not in step.path:
+                yield ("fetch", "path"), partial(sftp_place, step.path, step.path, is_pattern=True)
             yield ("fetch", "eventTime"), partial(check_event_time, step.event_time)
         case FetchStepMqtt():
             from odfbuild.ingest.fetch.mqtt import check_topics
@@ -159,6 +162,8 @@ def templates_of(step: FetchStep) -> Iterator[tuple[Path, str]]:
             yield ("url",), step.url
             for number, header in enumerate(step.headers or ()):
                 yield ("headers", number, "value"), header.value
+        case FetchStepFilesGlob(path=path) if is_sftp(path):
+            yield ("path",), path
         case FetchStepContainer():
             yield ("image",), step.image
             for number, argument in enumerate(step.args or ()):

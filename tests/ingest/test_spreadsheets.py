@@ -143,7 +143,8 @@ def test_a_hidden_sheet_does_not_make_the_shown_one_ambiguous(tmp_path):
 
 
 def test_a_range_leaves_out_what_is_around_the_table(tmp_path):
-    rows: list[list[Any]] = [["Prices of 2024"], [], [None, "id", "price", "remarks"], [None, 1, 1.5, "!"],
+    head = ["Prices of 2024"]
+    rows: list[list[Any]] = [head, [], [None, "id", "price", "remarks"], [None, 1, 1.5, "!"],
             [None, 2, 2.5, "?"], ["total", None, 4]]  # fmt: skip
     data = xlsx({"A": rows})
     for words in ("B3:C5", "$b$3:$c$5"):

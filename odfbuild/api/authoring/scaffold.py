@@ -24,6 +24,7 @@ KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet, Excel, ODS",
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
+    "sftp": "a root that reads a file, or files of a pattern, of an SFTP server",
     "database": "a root that reads a table or a query: postgresql:, sqlite:, duckdb:",
     "push": "a root that gets its data by `odfbuild ingest`",
     "derivative": "a query over other datasets",
@@ -110,7 +111,7 @@ def root_text(root: Root, schema: str) -> str:
     key = root.key or (guess.key or guess.state_key if guess else ())
     event_time = guess.event_time if guess else None
     return _render(
-        root.kind if root.kind != "s3" else "url",
+        root.kind if root.kind not in ("s3", "sftp") else "url",
         schema=schema,
         name=text_as_yaml(root.name),
         source=root.source,

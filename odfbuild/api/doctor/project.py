@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
 from odfbuild.ingest.fetch.database.address import is_database
+from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.inspect.health import Check, fail, ok, warn
-from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
+from odfbuild.odf.model import (
+    FetchStep,
+    FetchStepContainer,
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    SetPollingSource,
+)
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -90,21 +97,47 @@ def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]
         for name, step in found.items()
         if isinstance(step, FetchStepUrl) and is_database(step.url)
     }
-    if not asked:
-        yield ok("databases", "no source needs any")
-        return
-    from odfbuild.ingest.fetch.database.look import look_at_database
 
+    def look(url: str) -> str:
+        from odfbuild.ingest.fetch.database.look import look_at_database
+
+        return count(len(look_at_database(url, config.ingest, config.root).columns), "column")
+
+    yield from _tried("databases", asked, look)
+
+
+def servers(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each SFTP server that sources read lets us in, and has the files."""
+    asked = {
+        name: step.url if isinstance(step, FetchStepUrl) else step.path
+        for name, step in found.items()
+        if (isinstance(step, FetchStepUrl) and is_sftp(step.url))
+        or (isinstance(step, FetchStepFilesGlob) and is_sftp(step.path))
+    }
+
+    def look(address: str) -> str:
+        from odfbuild.ingest.fetch.sftp import look_at_sftp
+
+        patterns = {e.path for e in found.values() if isinstance(e, FetchStepFilesGlob)}
+        files = look_at_sftp(address, config.ingest, is_pattern=address in patterns)
+        return count(files, "file")
+
+    yield from _tried("sftp servers", asked, look)
+
+
+def _tried(title: str, asked: Mapping[str, str], look: Callable[[str], str]) -> Iterator[Check]:
+    """What looking at addresses of datasets gives."""
+    if not asked:
+        yield ok(title, "no source needs any")
+        return
     answers, problems = [], []
-    for name, url in asked.items():
+    for name, address in asked.items():
         try:
-            looked = look_at_database(url, config.ingest, config.root)
+            answers.append(f"{name} ({look(address)})")
         except OdfbuildError as error:
             problems.append((name, error))
-        else:
-            answers.append(f"{name} ({count(len(looked.columns), 'column')})")
     if problems:
         said = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
-        yield fail("databases", " | ".join(said), problems[0][1].help or "")
+        yield fail(title, " | ".join(said), problems[0][1].help or "")
     else:
-        yield ok("databases", f"answered for {', '.join(answers)}")
+        yield ok(title, f"answered for {', '.join(answers)}")

@@ -1,4 +1,4 @@
-"""Data at a URL: a file, a web server, an FTP server, an object store, a table, a database.
+"""Data at a URL: a file, a web server, an FTP or SFTP server, an object store, a table, a database.
 
 A module for each.
 
@@ -21,6 +21,7 @@ from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
 from odfbuild.ingest.fetch.local_paths import local_path
 from odfbuild.ingest.fetch.result import Fetched, etag, last_modified
+from odfbuild.ingest.fetch.sftp_address import sftp_place
 from odfbuild.odf.model import (
     EventTimeSource,
     EventTimeSourceFromPath,
@@ -37,6 +38,7 @@ _SCHEMES = (
     "https",
     "ftp",
     "ftps",
+    "sftp",
     *EXTRAS,
     *(f"{_TABLE}{each}" for each in _PLACES),
     *SCHEMES,
@@ -63,6 +65,10 @@ def fetch_url(
         from odfbuild.ingest.fetch.ftp import fetch_ftp
 
         yield from fetch_ftp(step, url, state, context)
+    elif scheme == "sftp":
+        from odfbuild.ingest.fetch.sftp import fetch_sftp
+
+        yield from fetch_sftp(step, url, state, context)
     elif scheme.startswith(_TABLE):
         from odfbuild.ingest.fetch.kartothek import fetch_kartothek
 
@@ -102,6 +108,8 @@ def check_url(url: str) -> None:
     scheme = _scheme(url, url)
     if scheme == "file":
         local_path(url, Path())
+    elif scheme == "sftp":
+        sftp_place(url, url)
     elif scheme.startswith(_TABLE):
         from odfbuild.ingest.fetch.kartothek_address import wanted
 

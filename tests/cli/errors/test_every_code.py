@@ -65,6 +65,8 @@ ELSEWHERE = {
     "E0470": ("tests/ingest/test_database_source.py", "an address without a table"),
     "E0471": ("tests/ingest/test_database_source.py", "a table read as CSV"),
     "E0472": ("tests/ingest/test_database_source.py", "a query with a wrong word"),
+    "E0480": ("tests/ingest/test_sftp.py", "a host that is not known"),
+    "E0481": ("tests/ingest/test_sftp.py", "a login that is refused"),
     "E0474": ("tests/ingest/test_spreadsheets.py", "an option that there is not"),
     "E0475": ("tests/ingest/test_spreadsheets.py", "a file that is no spreadsheet"),
     "E0476": ("tests/ingest/test_spreadsheets.py", "a sheet that is not there"),
