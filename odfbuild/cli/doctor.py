@@ -15,7 +15,9 @@ def doctor(
     *,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Also start Spark and connect to databases and SFTP servers."),
+        typer.Option(
+            "--deep", help="Also start Spark, and connect to databases, APIs and SFTP servers."
+        ),
     ] = False,
     as_json: JsonOptions,
 ) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from odfbuild.errors import EnvironmentProblem, IngestError
+from odfbuild.ingest.fetch.api_address import api_wanted, check_api_merge, is_api
 from odfbuild.ingest.fetch.database.address import check_merge, is_database, named, wanted
 from odfbuild.ingest.fetch.sftp_address import is_sftp, sftp_place
 from odfbuild.odf.model import (
@@ -126,6 +127,15 @@ def _check_format(source: SetPollingSource) -> None:
         what, code = "a table of kartothek comes", "E1367"
     elif isinstance(step, FetchStepUrl) and is_database(step.url):
         what, code = "a table or query of a database comes", "E0471"
+    elif isinstance(step, FetchStepUrl) and is_api(step.url):
+        if not source.prepare and not isinstance(source.read, ReadStepNdJson):
+            raise IngestError(
+                "records of an API come as NDJSON, which "
+                f"`read: {{kind: {source.read.KIND}}}` cannot read",
+                code="E0486",
+                help="use `read: {kind: NdJson}`",
+            )
+        return
     else:
         return
     if not isinstance(source.read, ReadStepParquet):
@@ -144,6 +154,12 @@ def _check_cursor(source: SetPollingSource) -> None:
         except IngestError:
             return  # told of the address itself
         check_merge(asked, source.merge, step.url)
+    if isinstance(step, FetchStepUrl) and is_api(step.url):
+        try:
+            found = api_wanted(step.url, step.url)
+        except IngestError:
+            return  # as above
+        check_api_merge(found, source.merge, step.url)
 
 
 def _check_headers(step: FetchStepUrl) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from odfbuild.api.authoring.first_fetched import first_fetched
 from odfbuild.api.authoring.new_request import NewDatasetRequest, check_column, missing
 from odfbuild.api.authoring.scaffold import Root
 from odfbuild.errors import ProjectError
+from odfbuild.ingest.fetch.api_address import api_wanted
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.guess import InferredFormat
@@ -37,11 +40,14 @@ def root_wanted(wanted: NewDatasetRequest, config: Config) -> Root:
             + {
                 "files": "'data/orders/*.csv'",
                 "s3": "s3://bucket/orders.csv",
+                "http": "https://api.example.org/orders",
                 "sftp": "'sftp://reader@files.example.org/orders/*.csv'",
             }.get(wanted.kind, "https://example.org/orders.csv"),
         )
     if wanted.kind == "files":
         return _from_files(wanted, config)
+    if wanted.kind == "http":
+        return _from_api(wanted, config)
     return _from_server(wanted, config) if wanted.kind == "sftp" else _from_address(wanted, config)
 
 
@@ -102,6 +108,32 @@ def _from_server(wanted: NewDatasetRequest, config: Config) -> Root:
             files=(file,),
             kind="files" if is_pattern else "sftp",
             called=name.rpartition("/")[2],
+        )
+
+
+def _from_api(wanted: NewDatasetRequest, config: Config) -> Root:
+    """A root of what an API gives: its first page is fetched, to look at it."""
+    address = wanted.sources[0]
+    if len(wanted.sources) > 1 or not address.lower().startswith(("http://", "https://")):
+        raise missing(
+            f"'{' '.join(wanted.sources)}' is not one address of an API",
+            f"odfbuild new http {wanted.name} 'https://api.example.org/orders?limit=100'",
+        )
+    from odfbuild.ingest.fetch.api_look import look_at_api
+
+    looked = look_at_api(FetchStepUrl(url=address), config.ingest)
+    if wanted.merge is None and api_wanted(looked.address, looked.address).cursor:
+        wanted = replace(wanted, merge="ledger")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.ndjson"
+        file.write_bytes(b"".join(each + b"\n" for each in looked.records))
+        return _completed(
+            wanted,
+            source=looked.address,
+            form=Form("NdJson"),
+            files=(file,),
+            kind="http",
+            called="the first page",
         )
 
 
@@ -180,7 +212,7 @@ def _completed(
     proposed = wanted.key or found.key or found.state_key
     # Files bring what is new, unless each has all there is; an address gives all there is, and
     # again when it changes.
-    is_state = kind in ("url", "s3", "sftp") or (found.state_key and not wanted.key)
+    is_state = kind in ("url", "s3", "sftp", "http") or (found.state_key and not wanted.key)
     usual = "snapshot" if is_state else "ledger" if proposed else "append"
     merge = wanted.merge or usual
     if merge != "append" and not proposed:

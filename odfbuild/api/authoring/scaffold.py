@@ -25,6 +25,7 @@ KINDS = {
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
     "sftp": "a root that reads a file, or files of a pattern, of an SFTP server",
+    "http": "a root that reads records of an HTTP API, page by page",
     "database": "a root that reads a table or a query: postgresql:, sqlite:, duckdb:",
     "push": "a root that gets its data by `odfbuild ingest`",
     "derivative": "a query over other datasets",
@@ -111,7 +112,7 @@ def root_text(root: Root, schema: str) -> str:
     key = root.key or (guess.key or guess.state_key if guess else ())
     event_time = guess.event_time if guess else None
     return _render(
-        root.kind if root.kind not in ("s3", "sftp") else "url",
+        root.kind if root.kind not in ("s3", "sftp", "http") else "url",
         schema=schema,
         name=text_as_yaml(root.name),
         source=root.source,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
+from odfbuild.ingest.fetch.api_address import is_api
 from odfbuild.ingest.fetch.database.address import is_database
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.secrets import required_variables
@@ -123,6 +124,22 @@ def servers(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
         return count(files, "file")
 
     yield from _tried("sftp servers", asked, look)
+
+
+def apis(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each HTTP API that sources read answers with records."""
+    steps = {
+        name: step
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and is_api(step.url)
+    }
+
+    def look(name: str) -> str:
+        from odfbuild.ingest.fetch.api_look import look_at_api
+
+        return f"{count(len(look_at_api(steps[name], config.ingest).records), 'record')} in a page"
+
+    yield from _tried("http apis", {name: name for name in steps}, look)
 
 
 def _tried(title: str, asked: Mapping[str, str], look: Callable[[str], str]) -> Iterator[Check]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.content import content_of
+from odfbuild.ingest.fetch.api_address import api_wanted, is_api
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.database.address import SCHEMES, is_database
 from odfbuild.ingest.fetch.event_time import event_time_of
@@ -57,6 +58,10 @@ def fetch_url(
     scheme = _scheme(url, step.url)
     if scheme == "file":
         yield from _fetch_file(step, url, state, context)
+    elif scheme in ("http", "https") and is_api(step.url):
+        from odfbuild.ingest.fetch.api import fetch_api
+
+        yield from fetch_api(step, url, state, context)
     elif scheme in ("http", "https"):
         from odfbuild.ingest.fetch.http import fetch_http
 
@@ -102,6 +107,9 @@ def check_url(url: str) -> None:
         from odfbuild.ingest.fetch.database import address
 
         address.wanted(url, url)
+        return
+    if is_api(url):
+        api_wanted(url, url)
         return
     if "${{" in url:
         return
