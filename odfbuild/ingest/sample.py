@@ -24,6 +24,8 @@ from typing import IO, Any, TypeVar, cast
 from odfbuild.errors import IngestError, Location
 from odfbuild.ingest.convert.run import run_conversion
 from odfbuild.ingest.convert.words import KINDS as CONVERSIONS
+from odfbuild.ingest.convert.words import OUTPUTS as CONVERTED_TO
+from odfbuild.ingest.convert.words import conversion_of
 from odfbuild.ingest.guess import Column, InferredFormat, guess, guess_key
 from odfbuild.ingest.settings import IngestSettings
 
@@ -46,7 +48,13 @@ _PACKED = {".gz": "Gzip", ".zip": "Zip"}
 _SEPARATORS = ",;\t|"
 _T = TypeVar("_T")
 
-_CONVERTED = {".xlsx": "spreadsheet", ".xlsm": "spreadsheet", ".ods": "spreadsheet"}
+_CONVERTED = {
+    ".xlsx": "spreadsheet",
+    ".xlsm": "spreadsheet",
+    ".ods": "spreadsheet",
+    ".avro": "avro",
+    ".orc": "orc",
+}
 """Conversions that names of files tell."""
 
 FORMATS = (*sorted(each[1:] for each in _FORMATS), *CONVERSIONS)
@@ -91,9 +99,18 @@ def form_of(name: str, called: str | None = None) -> Form | None:
     suffix = f".{called}" if called else Path(stem).suffix
     words = shlex.split(called) if called else [_CONVERTED.get(suffix, "")]
     if words and words[0] in CONVERSIONS:
-        return Form("NdJson", packed=packed, convert=tuple(words))
+        return _form_of_conversion(words, packed)
     kind = _FORMATS.get(suffix)
     return Form(kind, "\t" if suffix == ".tsv" else ",", packed) if kind else None
+
+
+def _form_of_conversion(words: Sequence[str], packed: str | None) -> Form | None:
+    wanted = conversion_of(words)
+    if wanted.kind != "archive":
+        return Form(CONVERTED_TO[wanted.kind], packed=packed, convert=tuple(words))
+    inner = form_of(wanted.one("match") or "")
+    # What Zip would unpack is the archive itself.
+    return None if inner is None else replace(inner, packed=None, convert=tuple(words))
 
 
 def look_at(files: Sequence[Path], form: Form) -> Sample:
@@ -101,7 +118,7 @@ def look_at(files: Sequence[Path], form: Form) -> Sample:
     if form.convert:
         with tempfile.TemporaryDirectory() as folder:
             converted = [_converted(each, form, Path(folder)) for each in files[:_CONVERTED_FILES]]
-            return replace(look_at(converted, Form(form.kind)), form=form)
+            return _as_converted(look_at(converted, replace(form, packed=None, convert=())), form)
     match form.kind:
         case "Csv":
             return _csv(files, form)
@@ -114,13 +131,17 @@ def look_at(files: Sequence[Path], form: Form) -> Sample:
     )
 
 
+def _as_converted(sample: Sample, form: Form) -> Sample:
+    return replace(sample, form=replace(sample.form, packed=form.packed, convert=form.convert))
+
+
 def _converted(file: Path, form: Form, folder: Path) -> Path:
     source = file
     if form.packed:
         source = folder / "unpacked"
         with _unpacked(file, form.packed) as data, source.open("wb") as sink:
             shutil.copyfileobj(data, sink)
-    target = folder / f"{len(list(folder.iterdir()))}-{file.name}.ndjson"
+    target = folder / f"{len(list(folder.iterdir()))}-{file.name}"
     run_conversion(form.convert, source, target, file.name, IngestSettings())
     return target
 

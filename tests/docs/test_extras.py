@@ -185,6 +185,7 @@ _COMMANDS: dict[str, list[str]] = {
     "azure": ["AZURE_STORAGE_ACCOUNT_NAME=nobody " + _CONNECT.format("az")],
     "databases": [],
     "office": [],
+    "avro": [],
     "sftp": [],
     "mqtt": [],
     "share": ["odfbuild key status root derived"],

@@ -21,12 +21,34 @@ def convert(source: IO[bytes], sink: IO[bytes], wanted: Conversion, most_bytes: 
 
 
 def _convert(source: IO[bytes], sink: IO[bytes], wanted: Conversion, most_bytes: int) -> None:
-    for line in _lines(source, wanted, most_bytes):
-        sink.write(line.encode("utf-8", "surrogatepass"))
+    if wanted.kind == "orc":
+        from odfbuild.ingest.convert.orc import convert_orc
+
+        convert_orc(source, sink)
+    elif wanted.kind == "archive":
+        from odfbuild.ingest.convert.archive import chunks_of
+
+        sink.writelines(chunks_of(source, wanted, most_bytes))
+    else:
+        lines = _lines(source, wanted, most_bytes)
+        sink.writelines(line.encode("utf-8", "surrogatepass") for line in lines)
     sink.flush()
 
 
 def _lines(source: IO[bytes], wanted: Conversion, most_bytes: int) -> Iterator[str]:
-    from odfbuild.ingest.convert.spreadsheet import lines_of
+    # Each kind may need a library that the others do not.
+    if wanted.kind == "spreadsheet":
+        from odfbuild.ingest.convert import spreadsheet
 
-    return lines_of(source, wanted, most_bytes)
+        return spreadsheet.lines_of(source, wanted, most_bytes)
+    if wanted.kind == "fixed-width":
+        from odfbuild.ingest.convert import fixed_width
+
+        return fixed_width.lines_of(source, wanted)
+    if wanted.kind == "xml":
+        from odfbuild.ingest.convert import xml_records
+
+        return xml_records.lines_of(source, wanted)
+    from odfbuild.ingest.convert import avro
+
+    return avro.lines_of(source)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from odfbuild.ingest.convert.cells import cells_of
+from odfbuild.ingest.convert.columns import named_columns, path_of, slice_of
 from odfbuild.ingest.convert.problems import wrong
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
@@ -26,10 +27,35 @@ KINDS: Mapping[str, Mapping[str, tuple[Takes, str]]] = {
         "keep-mixed": ("nothing", "allow numbers, texts and dates in one column"),
         "errors-as-null": ("nothing", "cells with errors, such as #N/A, are empty"),
     },
+    "fixed-width": {
+        "column": ("several", "name of a column, and its characters from 1: id=1-5, note=41-"),
+        "skip": ("one", "number of lines before the first record"),
+        "encoding": ("one", "encoding of the text; UTF-8 if it is not given"),
+    },
+    "xml": {
+        "record": ("one", "element that is a record: order, or orders/order"),
+        "column": ("several", "name of a column, and its path: id=@id, price=price/amount"),
+    },
+    "archive": {
+        "match": ("one", "pattern of the files that are read; all if it is not given"),
+        "same-header": ("nothing", "the first line of each file is the same, and is read once"),
+    },
+    "avro": {},
+    "orc": {},
 }
 """The kinds of conversions, and what the options of each one take and mean."""
 
 _BEGIN = ("odfbuild", "convert")
+
+
+OUTPUTS = {
+    "spreadsheet": "NdJson",
+    "fixed-width": "Csv",
+    "xml": "Csv",
+    "avro": "NdJson",
+    "orc": "Parquet",
+}
+"""The read step of what comes of a conversion; that of an archive is that of its files."""
 
 
 class Conversion(Value):
@@ -94,4 +120,25 @@ def conversion_of(words: Sequence[str]) -> Conversion:
 
 
 def _check(conversion: Conversion) -> None:
-    cells_of(conversion.one("range") or "")
+    match conversion.kind:
+        case "spreadsheet":
+            cells_of(conversion.one("range") or "")
+        case "fixed-width":
+            for each in named_columns(conversion.all("column")).values():
+                slice_of(each)
+            _check_text(conversion)
+        case "xml":
+            if not all((conversion.one("record") or "").split("/")):
+                raise wrong("it does not say which elements are records", "add --record NAME")
+            for each in named_columns(conversion.all("column")).values():
+                path_of(each)
+
+
+def _check_text(conversion: Conversion) -> None:
+    skip, encoding = conversion.one("skip") or "0", conversion.one("encoding") or "utf-8"
+    if not skip.isdecimal() or len(skip) > 9:
+        raise wrong(f"'{skip}' (--skip) is no number of lines", "write a whole number")
+    try:
+        "".encode(encoding)
+    except LookupError:
+        raise wrong(f"there is no encoding '{encoding}'", "write utf-8 or windows-1252") from None
