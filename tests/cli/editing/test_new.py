@@ -235,7 +235,8 @@ def test_a_name_with_underscores_becomes_the_name_that_the_format_allows(
         ),
         (
             "x.xml", "xml --record r --column id=@id --column n=n",
-            b'<a><r id="1"><n>x</n></r><r id="2"/></a>', ["- id=@id\n", "kind: Csv", "id BIGINT", "n STRING"],
+            b'<a><r id="1"><n>x</n></r><r id="2"/></a>',
+            ["- id=@id\n", "kind: Csv", "id BIGINT", "n STRING"],
         ),
         (
             "x.zip", "archive --match *.csv --same-header",
