@@ -136,6 +136,13 @@ def test_a_sheet_is_found_by_name_and_by_number(tmp_path):
     assert "Prices" in error.help
 
 
+def test_long_lists_of_sheets_are_told_as_a_whole(tmp_path):
+    names = [f"Größe {number:02}" for number in range(50)]
+    error = error_of(tmp_path, xlsx({each: [["x"]] for each in names}))
+    assert error.notes == (f"the sheets are: {', '.join(names)}",)
+    assert "50 sheets" in error.message
+
+
 def test_a_hidden_sheet_does_not_make_the_shown_one_ambiguous(tmp_path):
     data = xlsx({"Prices": PRICES, "Lists": [["x"], [1]]}, hidden=["Lists"])
     assert len(converted(tmp_path, data)) == 2

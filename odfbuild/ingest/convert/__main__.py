@@ -17,6 +17,9 @@ from odfbuild.ingest.convert.words import conversion_of
 FAILED = 65
 """The exit status of an error that is told."""
 
+_PIECE = 70
+"""Characters in a line: who listens cuts lines of 500 bytes, and a character may take six."""
+
 
 def main(memory: int, most_bytes: int, words: list[str]) -> int:
     """Convert with at most `memory` bytes of memory; returns the exit status."""
@@ -46,10 +49,12 @@ def _bound(memory: int) -> None:
 
 
 def _tell(error: OdfbuildError) -> int:
-    for part in (("code", error.code), ("message", error.message), ("help", error.help or "")):
-        print(json.dumps(part), file=sys.stderr)
-    for note in error.notes:
-        print(json.dumps(("note", note)), file=sys.stderr)
+    # The last lines are kept where there are too many, so what matters most comes last.
+    parts = [("note", each) for each in error.notes]
+    parts += [("help", error.help or ""), ("message", error.message), ("code", error.code)]
+    for part, text in parts:
+        for at in range(0, max(1, len(text)), _PIECE):
+            print(json.dumps((part if at == 0 else "", text[at : at + _PIECE])), file=sys.stderr)
     return FAILED
 
 

@@ -46,17 +46,8 @@ def run_conversion(
 
 
 def _failed(name: str, finished: Finished) -> OdfbuildError:
-    told: dict[str, str] = {}
-    notes: list[str] = []
-    for line in finished.complaints if finished.status == _FAILED else ():
-        try:
-            part, text = json.loads(line)
-        except ValueError:  # a warning of a library, or a line that was cut
-            continue
-        if part == "note":
-            notes.append(text)
-        else:
-            told[part] = text
+    parts = _parts(finished) if finished.status == _FAILED else []
+    told = dict(parts)
     if "code" not in told or "message" not in told:
         return IngestError(
             f"'{name}' cannot be converted: the process ended with status {finished.status}",
@@ -66,4 +57,20 @@ def _failed(name: str, finished: Finished) -> OdfbuildError:
         )
     kind = EnvironmentProblem if told["code"].startswith("E09") else IngestError
     message = f"'{name}' cannot be converted: {told['message']}"
-    return kind(message, code=told["code"], notes=tuple(notes), help=told.get("help"))
+    notes = tuple(text for part, text in parts if part == "note")
+    return kind(message, code=told["code"], notes=notes, help=told.get("help"))
+
+
+def _parts(finished: Finished) -> list[tuple[str, str]]:
+    """The parts of an error that the process told, whose pieces are in lines of their own."""
+    parts: list[tuple[str, str]] = []
+    for line in finished.complaints:
+        try:
+            part, text = json.loads(line)
+        except ValueError:  # a warning of a library
+            continue
+        if part:
+            parts.append((part, text))
+        elif parts:
+            parts[-1] = (parts[-1][0], parts[-1][1] + text)
+    return parts

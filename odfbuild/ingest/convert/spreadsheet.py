@@ -242,9 +242,9 @@ class _Table:
             raise mixed(
                 f"column '{name}' of the sheet '{self._sheet}' has {_KINDS[kind]}, as in {first}, "
                 f"and {_KINDS[cell.kind]} in {where}: '{_short(cell.text)}'",
-                f"correct the cell; or say that it means nothing with --null '{cell.text}', read "
-                f"the column as text with --text '{name}', or decide for each record with "
-                "--keep-mixed",
+                "correct the cell; or say that it means nothing with --null "
+                f"'{_short(cell.text)}', read the column as text with --text '{name}', or decide "
+                "for each record with --keep-mixed",
             )
 
 

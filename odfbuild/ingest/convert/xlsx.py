@@ -32,20 +32,21 @@ class Xlsx:
         self._source = source
         self._formulas = formulas
         self._load = openpyxl.load_workbook
-        book = self._opened(True)
-        self.names: Sequence[str] = [each.title for each in book.worksheets]
-        shown = {each.title for each in book.worksheets if each.sheet_state == "visible"}
+        self._book = self._opened(data_only=True)
+        sheets = self._book.worksheets
+        self.names: Sequence[str] = [each.title for each in sheets]
+        shown = {each.title for each in sheets if each.sheet_state == "visible"}
         self.hidden = frozenset(self.names) - shown
 
     def rows(self, sheet: str) -> Iterator[tuple[int, Row]]:
         """The rows of a sheet."""
-        with closing(_cells(self._opened(True)[sheet])) as values:
+        with closing(_cells(self._book[sheet])) as values:
             try:
                 if not self._formulas:
                     for number, row in enumerate(values, 1):
                         yield number, _row(row)
                     return
-                with closing(_cells(self._opened(False)[sheet])) as texts:
+                with closing(_cells(self._opened(data_only=False)[sheet])) as texts:
                     for number, (row, text) in enumerate(zip(values, texts, strict=True), 1):
                         yield number, _row(row, text)
             except (IngestError, MemoryError):
@@ -53,7 +54,7 @@ class Xlsx:
             except Exception as error:  # Whatever a broken file leads to, the library does not say.
                 raise _broken(error) from None
 
-    def _opened(self, data_only: bool) -> Any:
+    def _opened(self, *, data_only: bool) -> Any:
         self._source.seek(0)
         try:
             return self._load(self._source, read_only=True, data_only=data_only, keep_links=False)

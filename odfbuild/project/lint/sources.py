@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.api_address import is_api
 from odfbuild.ingest.fetch.database.address import is_database, wanted
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.odf.model import (
@@ -113,6 +114,12 @@ def _address(url: str, path: Path) -> Iterator[Flaw]:
         return
     if password and _FROM_ENVIRONMENT not in password:
         yield _secret("a password in the address", path)
+    if is_api(url):
+        for name, value in parse_qsl(parts.fragment.partition("?")[2]):
+            if name == "client_secret" and _FROM_ENVIRONMENT not in value:
+                yield _secret("`client_secret` in the address", path)
+            if name == "token_url" and value.startswith("http:"):
+                yield from _address(value, path)
     if (
         parts.scheme.startswith("postgres")
         and host not in (None, *_LOOPBACK)

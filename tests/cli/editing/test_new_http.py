@@ -77,3 +77,13 @@ def test_doctor_asks_for_a_page(odfbuild: Program, api: Api) -> None:
     assert found()["detail"] == "answered for orders (3 records in a page)"
     api.answer = lambda asked: Answer({}, 404)
     assert found()["status"] == "fail"
+
+
+def test_lint_finds_a_secret_that_is_written_into_the_address(odfbuild: Program, api: Api) -> None:
+    api.answer = lambda asked: {"access_token": "t"} if asked.path == "/t" else ORDERS
+    login = f"token_url=http://127.0.0.1:{api.port}/t&client_id=me&client_secret="
+    odfbuild.ok("new", "http", "orders", api.url("/orders", f"{login}written"))
+    assert "`client_secret` in the address" in odfbuild("lint", "orders").out
+    file = odfbuild.root / "datasets" / "orders.yaml"
+    file.write_text(file.read_text().replace("=written", "=${{ env.API_SECRET }}"))
+    assert "client_secret" not in odfbuild("lint", "orders").out
