@@ -6,6 +6,7 @@ its first bytes say what it is, and so what to do.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from pathlib import Path
 
@@ -29,6 +30,14 @@ _OFFICE = re.compile(
 )
 _UTF_16 = re.compile(rb"\xff\xfe[^\0]\0|\xfe\xff\0[^\0]")
 _PARQUET = b"PAR1"
+
+
+_LEFT_BEHIND = ("__MACOSX/*", ".DS_Store", "*/.DS_Store", "Thumbs.db", "*/Thumbs.db")
+
+
+def is_left_behind(name: str) -> bool:
+    """Whether file managers put a file of that name into archives beside the files."""
+    return any(fnmatch.fnmatchcase(name, each) for each in _LEFT_BEHIND)
 
 
 def packed(file: Path) -> tuple[str, str] | None:

@@ -19,7 +19,7 @@ from typing import Protocol
 from odfbuild.errors import InDefinition, IngestError, OdfbuildError
 from odfbuild.ingest.convert.run import run_conversion
 from odfbuild.ingest.convert.words import conversion_of, is_conversion
-from odfbuild.ingest.file_kind import packed
+from odfbuild.ingest.file_kind import is_left_behind, packed
 from odfbuild.ingest.process import Finished, run_to_file
 from odfbuild.ingest.secrets import scrub
 from odfbuild.ingest.settings import IngestSettings
@@ -27,8 +27,6 @@ from odfbuild.odf.model import CompressionFormat, PrepStep, PrepStepDecompress, 
 
 _CHUNK = 1 << 20
 _SHOWN = 10
-_LEFT_BEHIND = ("__MACOSX/*", ".DS_Store", "*/.DS_Store", "Thumbs.db", "*/Thumbs.db")
-"""What file managers put into archives beside the files."""
 # `RuntimeError` is how `zipfile` speaks of encryption and of methods that it does not know.
 _CORRUPT = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError)
 
@@ -79,7 +77,7 @@ def choose_entry(names: Sequence[str], sub_path: str | None, archive: str) -> st
     files = [name for name in names if not name.endswith("/")]
     if sub_path is not None and sub_path in files:
         return sub_path
-    files = [name for name in files if not any(fnmatch.fnmatchcase(name, p) for p in _LEFT_BEHIND)]
+    files = [name for name in files if not is_left_behind(name)]
     found = files if sub_path is None else [n for n in files if fnmatch.fnmatchcase(n, sub_path)]
     if len(found) == 1:
         return found[0]

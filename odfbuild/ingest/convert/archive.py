@@ -13,11 +13,11 @@ from typing import IO
 
 from odfbuild.ingest.convert.problems import mixed, no_table, too_large, unreadable
 from odfbuild.ingest.convert.words import Conversion
+from odfbuild.ingest.file_kind import is_left_behind
 
 _CHUNK = 1 << 20
 _HEADER = 1 << 20
 _CORRUPT = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, LZMAError, OSError)
-_LEFT_BEHIND = ("__MACOSX/*", ".DS_Store", "*/.DS_Store", "Thumbs.db", "*/Thumbs.db")
 
 Open = Callable[[], IO[bytes]]
 
@@ -35,8 +35,7 @@ def chunks_of(source: IO[bytes], wanted: Conversion, most_bytes: int) -> Iterato
             found = [
                 name
                 for name in sorted(entries)
-                if fnmatch.fnmatchcase(name, pattern)
-                and not any(fnmatch.fnmatchcase(name, each) for each in _LEFT_BEHIND)
+                if fnmatch.fnmatchcase(name, pattern) and not is_left_behind(name)
             ]
             if not found:
                 shown = ", ".join(sorted(entries)[:10]) or "none"

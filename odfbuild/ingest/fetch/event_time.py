@@ -155,3 +155,12 @@ def _refusal(message: str, source: EventTimeSourceFromPath, help: str | None = N
         notes=(f"the pattern is {source.pattern}",),
         help=help or "correct `fetch.eventTime` in the definition, or rename the file",
     )
+
+
+def event_time_of_file(
+    source: EventTimeSource | None, name: str, *, modified: Timestamp | None, now: Timestamp
+) -> Timestamp | None:
+    """That of records of one of several files elsewhere, which was changed at `modified`."""
+    if isinstance(source, EventTimeSourceFromPath):
+        return event_time_from_path(source, name)
+    return modified if isinstance(source, EventTimeSourceFromMetadata) else now

@@ -13,17 +13,14 @@ from collections.abc import Iterator
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload
-from odfbuild.ingest.fetch.event_time import event_time_from_path
+from odfbuild.ingest.fetch.event_time import event_time_of_file
 from odfbuild.ingest.fetch.files_glob import last_name, new_files
 from odfbuild.ingest.fetch.object_store import download, look_at, open_store, talking_about
 from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.odf.model import (
-    EventTimeSourceFromMetadata,
-    EventTimeSourceFromPath,
     FetchStepFilesGlob,
     SourceState,
 )
-from odfbuild.odf.timestamp import Timestamp
 
 
 def fetch_objects(
@@ -53,7 +50,12 @@ def fetch_objects(
             about, moment = look_at(store, path)
             download(store, path, about, kept, url)
         name = url[start:]
-        yield Fetched(kept.data, etag(name), _event_time(step, name, moment, context.now), url)
+        yield Fetched(
+            kept.data,
+            etag(name),
+            event_time_of_file(step.event_time, name, modified=moment, now=context.now),
+            url,
+        )
         # Only reached once what was yielded is committed.
         kept.forget()
 
@@ -61,11 +63,3 @@ def fetch_objects(
 def _fixed(pattern: str) -> str:
     """The folder of a pattern that has no wildcards, with its slash."""
     return re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")[0] + "/"
-
-
-def _event_time(
-    step: FetchStepFilesGlob, name: str, changed: Timestamp | None, now: Timestamp
-) -> Timestamp | None:
-    if isinstance(step.event_time, EventTimeSourceFromPath):
-        return event_time_from_path(step.event_time, name)
-    return changed if isinstance(step.event_time, EventTimeSourceFromMetadata) else now

@@ -23,15 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from odfbuild.errors import IngestError, missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
-from odfbuild.ingest.fetch.event_time import event_time_from_path, event_time_of
+from odfbuild.ingest.fetch.event_time import event_time_of, event_time_of_file
 from odfbuild.ingest.fetch.files_glob import last_name, new_files
 from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.ingest.fetch.sftp_address import SftpPlace, sftp_place
 from odfbuild.ingest.secrets import library_words, remember_password, resolve_address, scrub
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import (
-    EventTimeSourceFromMetadata,
-    EventTimeSourceFromPath,
     FetchStepFilesGlob,
     FetchStepUrl,
     SourceState,
@@ -94,7 +92,12 @@ def fetch_sftp_files(
         kept = KeptDownload(context, f"{pattern} {path}")
         bring = partial(_bring, one, None, context, kept, shown)
         moment = _with_retries(bring, shown, context)
-        yield Fetched(kept.data, etag(name), _event_time(step, name, moment, context.now), shown)
+        yield Fetched(
+            kept.data,
+            etag(name),
+            event_time_of_file(step.event_time, name, modified=moment, now=context.now),
+            shown,
+        )
         # Only reached once what was yielded is committed.
         kept.forget()
 
@@ -298,11 +301,3 @@ def _fixed(pattern: str) -> str:
     """The folder of a pattern that has no wildcards, with its slash."""
     folder, slash, _ = _WILD.split(pattern, maxsplit=1)[0].rpartition("/")
     return folder + slash
-
-
-def _event_time(
-    step: FetchStepFilesGlob, name: str, changed: Timestamp | None, now: Timestamp
-) -> Timestamp | None:
-    if isinstance(step.event_time, EventTimeSourceFromPath):
-        return event_time_from_path(step.event_time, name)
-    return changed if isinstance(step.event_time, EventTimeSourceFromMetadata) else now
