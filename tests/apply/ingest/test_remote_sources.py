@@ -86,7 +86,9 @@ def test_spreadsheets_of_a_server_are_read_once_and_a_broken_one_loses_nothing(
 
 
 def test_an_api_that_breaks_between_pages_loses_and_doubles_nothing(program: Program) -> None:
-    orders = [{"id": n, "price": n / 4, "at": f"2026-01-01T00:00:0{n}Z"} for n in range(5)]
+    orders: list[dict[str, Any]] = [
+        {"id": n, "price": n / 4, "at": f"2026-01-01T00:00:0{n}Z"} for n in range(5)
+    ]
     broken = [True]
 
     def answer(asked: Asked) -> Any:
