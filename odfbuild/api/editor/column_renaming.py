@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from odfbuild.api.editor.explanations import definition_of, readers_of
 from odfbuild.api.editor.outline import Entry
-from odfbuild.api.editor.places import opened, schema_entry, view_of
+from odfbuild.api.editor.places import last_query, opened, schema_entry, view_of, views_of
 from odfbuild.api.editor.sql_parts import SqlPart
 from odfbuild.api.editor.subjects import Span, View, span_in
 from odfbuild.errors import Location, PlanError
@@ -30,24 +30,25 @@ def rename_column(view: View, dataset: str, old: str, new: str) -> Iterator[Repl
     _check_name(view, dataset, new)
     _check_settings(view, dataset, old)
     found = definition_of(view, dataset)
-    there = view_of(view, found.file) if found is not None else None
-    if found is None or there is None:
+    views = views_of(view, found.file) if found is not None else []
+    if found is None or not views:
         raise _refused(f"the definition of '{dataset}' is wrong", "correct it first", None)
-    if there.opened.is_template:
+    if views[0].opened.is_template:
         raise _refused(
             f"a template makes '{dataset}'",
             "change the template by hand",
-            Location(there.opened.file),
+            Location(views[0].opened.file),
         )
-    yield from _where_it_is_made(there, found.document + there.shift, old, new)
+    yield from _where_it_is_made(views, found.document + views[0].shift, old, new)
     for name in readers_of(view, dataset):
         reader = definition_of(view, name)
-        below = view_of(view, reader.file) if reader is not None else None
-        if reader is None or below is None:
+        views = views_of(view, reader.file) if reader is not None else []
+        if reader is None or not views:
             raise _refused(f"'{name}' reads it, and its definition is wrong", "correct it", None)
-        for part in below.opened.parts:
-            if part.document == reader.document + below.shift:
-                yield from _in_reader(below, part, dataset, old, new)
+        for below in views:
+            for part in below.opened.parts:
+                if part.document == reader.document + below.shift:
+                    yield from _in_reader(below, part, dataset, old, new)
     yield from _in_unit_tests(view, dataset, old, new)
 
 
@@ -77,18 +78,18 @@ def _check_settings(view: View, dataset: str, old: str) -> None:
             )
 
 
-def _where_it_is_made(there: View, document: int, old: str, new: str) -> Iterator[Replaced]:
-    parts = [each for each in there.opened.parts if each.document == document]
-    if not parts:
-        made = schema_entry(there, document, old)
+def _where_it_is_made(views: list[View], document: int, old: str, new: str) -> Iterator[Replaced]:
+    query = last_query(views, document)
+    if query is None:
+        made = schema_entry(views[0], document, old)
         if made is None:
             raise _refused(
                 f"the definition does not say how '{old}' is made", "declare a schema", None
             )
         yield made, new
     else:
-        yield from _in_own_query(there, parts[-1], old, new)
-    yield from _in_merge(there, document, old, new)
+        yield from _in_own_query(*query, old, new)
+    yield from _in_merge(views[0], document, old, new)
 
 
 def _in_own_query(there: View, part: SqlPart, old: str, new: str) -> Iterator[Replaced]:

@@ -112,7 +112,8 @@ def _check_templates(view: View, name: str) -> None:
     """Whoever reads it under a name that a template makes would read it no more."""
     for there in files_that_name(view, name):
         for part in there.opened.parts:
-            outline = there.opened.outline
+            defined = there.opened.defined_in
+            outline = defined.outline
             for item in outline.items(part.document, (*part.owner, "inputs")):
                 reference = outline.entry(part.document, (*item, "datasetRef"))
                 if reference is not None and "{" in reference.plain:
@@ -121,7 +122,7 @@ def _check_templates(view: View, name: str) -> None:
                         raise refused(
                             f"a template makes the name of this input, of `{reference.plain}`",
                             "change the template by hand",
-                            location_of(there.opened, Span(there.opened.file, *reference.value)),
+                            location_of(defined, Span(defined.file, *reference.value)),
                         )
 
 

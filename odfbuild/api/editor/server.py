@@ -31,7 +31,7 @@ from odfbuild.api.editor.tokens import tokens_of
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import find_root
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.project.source import YAML_SUFFIXES
 from odfbuild.project.unsaved import reading_unsaved
 from odfbuild.version import __version__
 
@@ -136,13 +136,12 @@ class Server(LanguageServer):
 
     def _quickly(self, session: Session, path: str) -> bool:
         try:
-            done = session.check_file(path)
+            files = session.check_file(path)
         except Exception as error:  # as above
             self._tell(error)
             return True
-        if done:
-            self._publish(session, [session.file_of(path)], partial=True)
-        return done
+        self._publish(session, files, partial=True)
+        return bool(files)
 
     def _publish(self, session: Session, files: Iterable[str], *, partial: bool = False) -> None:
         """Send what is wrong in files, and that nothing is wrong any more in others."""
@@ -334,7 +333,7 @@ def _changes(server: Server) -> None:
         from odfbuild.project.format import format_text
 
         found = server.found(params.text_document.uri)
-        if found is None or found[1].opened.file.endswith(TEMPLATE_SUFFIX):
+        if found is None or not found[1].opened.file.endswith(YAML_SUFFIXES):
             return []
         view = found[1]
         try:

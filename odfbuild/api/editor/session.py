@@ -11,13 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.api.editor.diagnostics import Found, by_file
+from odfbuild.api.editor.places import open_file
 from odfbuild.api.editor.positions import one_break
-from odfbuild.api.editor.subjects import Opened, View
+from odfbuild.api.editor.subjects import View
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import FILE
 from odfbuild.project.load import is_unit_test_file
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
+from odfbuild.project.source import (
+    QUERY_SUFFIXES,
+    TEMPLATE_SUFFIX,
+    YAML_SUFFIXES,
+    definition_files_of,
+    query_file_of,
+)
 from odfbuild.project.unsaved import reading_unsaved
 from odfbuild.python_gc import paused_collector
 from odfbuild.survey.definitions import Definitions, look_at_definitions
@@ -88,38 +95,47 @@ class Session:
         self.found = look.found or self.found
         self.errors = look.errors
 
-    def check_file(self, path: str) -> bool:
-        """Look again at one file that was edited; whether that tells all that is wrong in it.
+    def check_file(self, path: str) -> list[str]:
+        """Look again at one file that was edited, and at the definition or query beside it.
 
-        Where it does not, as for odfbuild.yaml, only `check` does.
+        Those of them in which something is or was wrong, and this one: `errors` has all of it.
+        None where only `check` tells what is wrong, as in odfbuild.yaml.
         """
-        file = self.file_of(path)
         found = self.found
-        if found is None or not self._is_definition(path, found):
-            return False
-        before = self.errors.get(file, [])
+        file = self._definition_of(path, found) if found is not None else None
+        if found is None or file is None:
+            return []
+        files = [each for each in (file, query_file_of(file)) if each is not None]
+        wrong = [each for each in files if self.errors.get(each)]
+        before = [each for name in wrong for each in self.errors[name]]
         with reading_unsaved(self.unsaved()):
             if is_unit_test_file(file):
                 errors = unit_tests_again(found, file)
             else:
                 self.found, errors = with_file_again(found, file)
                 errors += [each for each in before if each.code in OF_ALL]
-        self.errors = {**self.errors, file: errors}
-        return True
+        now = by_file(errors)
+        self.errors = {**self.errors, **dict.fromkeys(files, []), **now}
+        return sorted({*wrong, *now, self.file_of(path)})
 
-    def _is_definition(self, path: str, found: Definitions) -> bool:
-        below = f"{found.project.config.datasets}/"
-        is_yaml = path.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX))
-        return is_yaml and path.startswith(below) and not path.endswith(f"/{FILE}")
+    def _definition_of(self, path: str, found: Definitions) -> str | None:
+        """The definition or unit tests that a file is or belongs to; `None`: it is neither."""
+        if not path.startswith(f"{found.project.config.datasets}/") or path.endswith(f"/{FILE}"):
+            return None
+        file = self.file_of(path)
+        if path.endswith(QUERY_SUFFIXES):
+            return next((e for e in definition_files_of(file) if e in found.by_file), None)
+        return file if path.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)) else None
 
     # --- Questions ---
 
     def view(self, path: str) -> View | None:
         """A file within the project; `None` before anything of the project is known."""
-        text = self.opened.get(path)
-        if self.found is None or text is None:
+        if self.found is None or path not in self.opened:
             return None
-        return View(self.found, Opened(self.file_of(path), text))
+        with reading_unsaved(self.opened):
+            opened = open_file(self.root, self.file_of(path))
+        return None if opened is None else View(self.found, opened)
 
     # --- Plans ---
 
