@@ -153,10 +153,7 @@ def of_column(view: View, dataset: str, column: str) -> Span | None:
 def last_query(views: Iterable[View], document: int) -> tuple[View, SqlPart] | None:
     """The query that makes the records of a dataset, and its file."""
     found = [
-        (there, part)
-        for there in views
-        for part in there.opened.parts
-        if part.document == document
+        (there, part) for there in views for part in there.opened.parts if part.document == document
     ]
     return found[-1] if found else None
 

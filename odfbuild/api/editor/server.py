@@ -149,8 +149,8 @@ class Server(LanguageServer):
         before = self._published.setdefault(session.root, set())
         files = {*files} if partial else {*files, *before}
         for file in sorted(files):
-            errors = session.errors.get(file, [])
-            found = diagnostics(errors, texts.of(file)) if errors else []
+            errors, flaws = session.errors.get(file, []), session.flaws.get(file, [])
+            found = diagnostics(errors, texts.of(file), flaws) if errors or flaws else []
             if found:
                 before.add(file)
             else:

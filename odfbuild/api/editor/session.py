@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from odfbuild.api.editor.positions import one_break
 from odfbuild.api.editor.subjects import View
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import FILE
+from odfbuild.project.lint.finding import Finding
 from odfbuild.project.load import is_unit_test_file
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.source import (
@@ -41,11 +42,19 @@ if TYPE_CHECKING:
     from odfbuild.plan.model import Plan
 
 
+Flaws = Mapping[str, Sequence[Finding]]
+"""What `lint` finds, by file."""
+
+
 class Look(Value):
-    """What a look at a project found; `found` is `None` where odfbuild.yaml is wrong."""
+    """What a look at a project found; `found` is `None` where odfbuild.yaml is wrong.
+
+    `flaws` are what `lint` finds in the files that editors hold.
+    """
 
     found: Definitions | None
     errors: Found
+    flaws: Flaws
 
 
 class Session:
@@ -57,6 +66,7 @@ class Session:
         self.opened: dict[str, str] = {}
         self.found: Definitions | None = None
         self.errors: Found = {}
+        self.flaws: Flaws = {}
         self.plan: Plan | None = None
 
     # --- What editors hold ---
@@ -87,13 +97,17 @@ class Session:
             try:
                 found = look_at_definitions(self.root, self.given)
             except OdfbuildError as error:
-                return Look(None, by_file([error]))
-            return None if is_over() else Look(found, by_file(all_that_is_wrong(found)))
+                return Look(None, by_file([error]), {})
+            if is_over():
+                return None
+            held = map(self.file_of, self.opened.copy())
+            return Look(found, by_file(all_that_is_wrong(found)), _flaws(found, held))
 
     def take(self, look: Look) -> None:
         """Remember what a look found; definitions of before stay where there are none now."""
         self.found = look.found or self.found
         self.errors = look.errors
+        self.flaws = look.flaws
 
     def check_file(self, path: str) -> list[str]:
         """Look again at one file that was edited, and at the definition or query beside it.
@@ -114,6 +128,8 @@ class Session:
             else:
                 self.found, errors = with_file_again(found, file)
                 errors += [each for each in before if each.code in OF_ALL]
+                flaws = _flaws(self.found, files)
+                self.flaws = {**self.flaws, **dict.fromkeys(files, ()), **flaws}
         now = by_file(errors)
         self.errors = {**self.errors, **dict.fromkeys(files, []), **now}
         return sorted({*wrong, *now, self.file_of(path)})
@@ -122,10 +138,8 @@ class Session:
         """The definition or unit tests that a file is or belongs to; `None`: it is neither."""
         if not path.startswith(f"{found.project.config.datasets}/") or path.endswith(f"/{FILE}"):
             return None
-        file = self.file_of(path)
-        if path.endswith(QUERY_SUFFIXES):
-            return next((e for e in definition_files_of(file) if e in found.by_file), None)
-        return file if path.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)) else None
+        named = _defining(self.file_of(path))
+        return next((each for each in named if each in found.by_file or len(named) == 1), None)
 
     # --- Questions ---
 
@@ -190,6 +204,26 @@ class Session:
             found.workspace,
             found.renames,
         )
+
+
+def _flaws(found: Definitions, files: Iterable[str]) -> Flaws:
+    """What `lint` finds in files; of a template, in the first of its instances."""
+    from odfbuild.api.authoring.linting import findings_of_rules
+
+    defining = {each for file in files for each in _defining(file)}
+    of_files = [each for file in sorted(defining) for each in found.by_file.get(file, ())]
+    first = {(each.file, each.document): each for each in reversed(of_files)}
+    flaws: dict[str, list[Finding]] = {}
+    for each in findings_of_rules(found, list(first.values())):
+        flaws.setdefault(each.place.file, []).append(each)
+    return flaws
+
+
+def _defining(file: str) -> tuple[str, ...]:
+    """The definition file that a file is, or those one of which it is the query of."""
+    if file.endswith(QUERY_SUFFIXES):
+        return definition_files_of(file)
+    return (file,) if file.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)) else ()
 
 
 def _is_saved(path: str, text: str) -> bool:

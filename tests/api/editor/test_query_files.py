@@ -195,3 +195,17 @@ def test_a_query_of_no_definition_is_told_nothing_about(editor: Editor) -> None:
     assert editor.ask("text_document_hover", params) is None
     with pytest.raises(JsonRpcException, match="E0383"):
         rename(editor, SQL, "SELECT", 1, "x")
+
+
+def test_what_lint_finds_in_an_open_file_is_a_warning(editor: Editor) -> None:
+    for file, right, wrong, code in (
+        (DELAYED, "description: Flights that", "description: NO #", "L010"),
+        (SQL, "WHERE arr_delay", "WHERE to_utc_timestamp(event_time, 'Europe/Paris') IS NOT NULL AND arr_delay", "L020"),
+    ):
+        editor.open(file)
+        saved = editor.texts[file]
+        editor.change(file, saved.replace(right, wrong))
+        editor.until(file, lambda found, code=code: code in {each.code for each in found})
+        assert {each.severity for each in editor.last(file)} == {lsp.DiagnosticSeverity.Warning}
+        editor.change(file, saved)
+        editor.until(file, lambda found: found == [])
