@@ -36,8 +36,9 @@ def all_that_is_wrong(found: Definitions, *, engine_follows: bool = False) -> li
 def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[OdfbuildError]]:
     """The project with one file of definitions read again, and what is wrong in this file.
 
-    A file with its query belongs to it. `file` is relative to the root. The work does not grow with the number of other datasets, but
-    for their names: the graph stays as it was, and so do errors in other files.
+    A file with its query belongs to it. `file` is relative to the root. The work does not grow
+    with the number of other datasets, but for their names: the graph stays as it was, and so do
+    errors in other files.
     """
     project = found.project
     read = read_file(project.config, f"{project.config.root}/{file}")

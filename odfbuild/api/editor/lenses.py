@@ -12,6 +12,7 @@ from odfbuild.values import Value
 
 PLAN = "odfbuild.plan"
 EXPLAIN = "odfbuild.explain"
+TEST = "odfbuild.test"
 _INSTANCES = 3
 """Datasets of one template that are told one by one."""
 
@@ -26,7 +27,8 @@ class Lens(Value):
 
 
 def lenses_of(there: View, plan: Plan | None) -> Iterator[Lens]:
-    """The lines above the definitions of a file; without a plan only the commands."""
+    """The lines above definitions and unit tests of a file; without a plan only the commands."""
+    yield from _of_unit_tests(there)
     rows = {each.name: each for each in view(plan).rows} if plan is not None else {}
     known = {each.name for each in plan.datasets} if plan is not None else set()
     for at, document in _places(there):
@@ -41,6 +43,15 @@ def lenses_of(there: View, plan: Plan | None) -> Iterator[Lens]:
             yield Lens(at, "what would change", PLAN, names)
         if shown:
             yield Lens(at, "explain", EXPLAIN, (shown[0],))
+
+
+def _of_unit_tests(there: View) -> Iterator[Lens]:
+    opened = there.opened
+    for entry in opened.outline.entries:
+        if entry.path == ("content", "dataset") and opened.kind(entry.document) == "UnitTests":
+            name = there.spelt(entry.plain)
+            if name is not None:
+                yield Lens(entry.value, "run these tests", TEST, (name,))
 
 
 def _places(there: View) -> Iterator[tuple[tuple[int, int], int]]:

@@ -29,7 +29,7 @@ from odfbuild.api.editor.subjects import (
     schema_name,
     span_in,
 )
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.model import SetTransform
 from odfbuild.project.config import FILE
 from odfbuild.project.load import unit_test_files
@@ -87,6 +87,11 @@ def views_of(view: View, file: str) -> list[View]:
     query = query_file_of(file)
     found = [view_of(view, each) for each in (file, query) if each is not None]
     return [each for each in found if each is not None]
+
+
+def refused(message: str, help: str, place: Location | None = None) -> PlanError:
+    """The error for what is not renamed."""
+    return PlanError(f"not renamed: {message}", code="E0383", location=place, help=help)
 
 
 def of_dataset(view: View, name: str) -> Span | None:

@@ -20,13 +20,14 @@ from odfbuild.api.editor import protocol
 from odfbuild.api.editor.completions import Kind, completions, documented
 from odfbuild.api.editor.diagnostics import diagnostics, path_of
 from odfbuild.api.editor.explanations import explain
-from odfbuild.api.editor.lenses import EXPLAIN, PLAN, lenses_of
+from odfbuild.api.editor.lenses import EXPLAIN, PLAN, TEST, lenses_of
 from odfbuild.api.editor.places import column_references, definition, references
 from odfbuild.api.editor.positions import Encoding, Text
 from odfbuild.api.editor.renaming import check_renameable, renamed
 from odfbuild.api.editor.session import Session
-from odfbuild.api.editor.subjects import Dataset, NamedColumn, Subject, View
+from odfbuild.api.editor.subjects import Dataset, NamedColumn, Subject, Variable, View
 from odfbuild.api.editor.symbols import symbols_of
+from odfbuild.api.editor.template_renaming import variable_uses
 from odfbuild.api.editor.tokens import tokens_of
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import find_root
@@ -297,6 +298,9 @@ def _questions(server: Server) -> None:
             elif isinstance(subject, NamedColumn) and subject.dataset is not None:
                 name = subject.name
                 spans = column_references(view, subject.dataset, name, declaration=declaration)
+            elif isinstance(subject, Variable):
+                with _refusals():
+                    spans = variable_uses(view, subject.name)
             else:
                 return None
         texts = protocol.Texts(session, server.encoding)
@@ -405,6 +409,10 @@ def _shown(server: Server) -> None:
     async def explained(root: str, *datasets: str) -> str:
         return await _answer(server, "explain", root, datasets)
 
+    @server.command(TEST)
+    async def tested(root: str, *datasets: str) -> str:
+        return await _answer(server, "test", root, datasets)
+
 
 async def _answer(server: Server, what: str, root: str, datasets: tuple[str, ...]) -> str:
     """The text that a command gives, which is also shown in the editor."""
@@ -412,10 +420,13 @@ async def _answer(server: Server, what: str, root: str, datasets: tuple[str, ...
     if session is None or not datasets:
         raise JsonRpcException(f"no file of a project in {root} is open", _FAILED)
     with _refusals():
-        if what == "plan":
-            text = await asyncio.to_thread(session.planned, datasets)
-        else:
-            text = await asyncio.to_thread(session.explained, datasets[0])
+        match what:
+            case "plan":
+                text = await asyncio.to_thread(session.planned, datasets)
+            case "test":
+                text = await asyncio.to_thread(session.tested, datasets)
+            case _:
+                text = await asyncio.to_thread(session.explained, datasets[0])
     window = server.client_capabilities.window
     if window is not None and window.show_document is not None and window.show_document.support:
         file = await asyncio.to_thread(session.keep, f"{what}.txt", text)

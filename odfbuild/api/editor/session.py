@@ -38,6 +38,7 @@ from odfbuild.survey.validation import (
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
+    from odfbuild.api.project import Project
     from odfbuild.plan.explain import Explanation
     from odfbuild.plan.model import Plan
 
@@ -68,6 +69,7 @@ class Session:
         self.errors: Found = {}
         self.flaws: Flaws = {}
         self.plan: Plan | None = None
+        self._project: Project | None = None
 
     # --- What editors hold ---
 
@@ -131,7 +133,7 @@ class Session:
                 flaws = _flaws(self.found, files)
                 self.flaws = {**self.flaws, **dict.fromkeys(files, ()), **flaws}
         now = by_file(errors)
-        self.errors = {**self.errors, **dict.fromkeys(files, []), **now}
+        self.errors = {**self.errors, **{each: now.get(each, []) for each in files}}
         return sorted({*wrong, *now, self.file_of(path)})
 
     def _definition_of(self, path: str, found: Definitions) -> str | None:
@@ -182,6 +184,16 @@ class Session:
         request = PlanRequest(selection=Selection(select=names))
         with reading_unsaved(self.unsaved()):
             return render_plan(survey(self.root, request, self.given).plan, full=True)
+
+    def tested(self, names: tuple[str, ...]) -> str:
+        """What unit tests of datasets show, as text; Spark starts, and stays for the next ones."""
+        from odfbuild.api.project import Project
+        from odfbuild.report.findings.unit_tests import render_unit_tests
+
+        if self._project is None:
+            self._project = Project.given(self.root, self.given)
+        with reading_unsaved(self.unsaved()):
+            return render_unit_tests(self._project.test(*names, unit=True))
 
     def explained(self, name: str) -> str:
         """Why a dataset is stale, or not, as text; raises as `survey`."""

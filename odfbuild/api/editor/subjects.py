@@ -317,6 +317,8 @@ class View(Value, dict=True):
             found = self._given(entry, name)
             if found is not None:
                 return Dataset(found, span, name)
+        if entry.path[:-1] in (("matrix",), ("content", "vars")):
+            return Variable(name, span)
         return Key(kind, entry.document, entry.path, span)
 
     def _given(self, entry: Entry, name: str) -> str | None:
