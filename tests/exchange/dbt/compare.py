@@ -21,7 +21,7 @@ import duckdb
 import yaml
 
 from odfbuild import Project
-from odfbuild.errors import PlanError
+from odfbuild.errors import OdfbuildError
 
 
 def differences(project: Path, warehouse: Path) -> dict[str, str | None]:
@@ -57,7 +57,7 @@ def _difference(datasets: Project, built: Any, name: str, table: str | None) -> 
     ours: Counter[tuple[Any, ...]] = Counter()
     try:
         records = datasets[name].to_arrow().to_pylist()
-    except PlanError:
+    except OdfbuildError:
         return "odfbuild did not build it"
     for record in records:
         folded = {key.lower(): value for key, value in record.items()}

@@ -56,6 +56,12 @@ def converted(sql: str, dialect: str = "duckdb", columns=ORDERS, event_time: str
             "as a from orders",
         ),
         (
+            "duckdb",
+            "select day - date '2026-01-01' as days, pieces - 1 as fewer from ORDERS",
+            "SELECT\n  DATEDIFF(day, CAST('2026-01-01' AS DATE)) AS days,\n  pieces - 1 AS fewer\n"
+            "FROM orders",
+        ),
+        (
             "postgres",
             "select pieces / 2 as half, amount / 2 as a from ORDERS",
             "SELECT\n  pieces DIV 2 AS half,\n  amount / 2 AS a\nFROM orders",
