@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """A query and the name under which later ones see its result (`None`: it is the result)."""
