@@ -127,6 +127,10 @@ def test_units_of_time_are_those_that_spark_has() -> None:
         (error,) = errors_of(transform, {"cities": CITIES}, Vocabulary())
         assert error.message == "no input has a column 'days'"
         assert error.help == "the unit is called DAY"
+    query = SqlQueryStep(query="SELECT datediff('day', event_time, event_time) AS x FROM cities")
+    transform = TransformSql(engine="spark", queries=(query,))
+    (error,) = errors_of(transform, {"cities": CITIES}, None)
+    assert error.help == "write the unit without quotes: datediff(DAY, …)"
 
 
 def test_a_later_step_reads_an_earlier_one() -> None:

@@ -124,8 +124,8 @@ def _clean(sql: str) -> str:
 
 
 def _tidy(sql: str) -> str:
-    """Without the empty lines that templates leave behind."""
-    return re.sub(r"\n{3,}", "\n\n", sql.strip())
+    """Without the empty lines that templates leave behind, and blanks before names on new lines."""
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", sql.strip(), flags=re.M))
 
 
 def parsed(sql: str, dialect: str) -> exp.Query:
@@ -371,6 +371,7 @@ _TYPES = """ARRAY BIGINT BINARY BOOLEAN BYTE DATE DEC DECIMAL DOUBLE FLOAT INT I
     LONG MAP NULL NUMERIC REAL SHORT SMALLINT STRING STRUCT TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_NTZ
     TINYINT VARIANT VOID"""
 _SPARK_TYPES = frozenset(_TYPES.split())
+_OF_UNITS = ("dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff")
 _TYPE_TOKENS = Spark.Parser.TYPE_TOKENS - {TokenType.UNION}
 
 
@@ -381,6 +382,11 @@ def _is_spark(sql: str) -> bool:
         tokens = _tokens(sql, _SPARK)
     except (SqlglotError, RecursionError):
         return False
+    for token, bracket, first in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        # sqlglot takes 'day' for a unit there; Spark wants the word.
+        is_call = bracket.token_type is TokenType.L_PAREN
+        if is_call and token.text.lower() in _OF_UNITS and first.token_type is TokenType.STRING:
+            return False
     for token, following in pairwise(tokens):
         is_type = token.token_type in _TYPE_TOKENS
         if is_type and token.text.upper() not in _SPARK_TYPES:
