@@ -45,6 +45,7 @@ EXTRAS = {
     "polars": "polars",
     "prompt_toolkit": "duckdb",
     "pygls": "editor",
+    "pymysql": "databases",
     "pyiceberg": "iceberg",
     "pytz": "duckdb",
     "s3fs": "s3",

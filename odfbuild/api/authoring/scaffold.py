@@ -24,7 +24,7 @@ KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
-    "database": "a root that reads a table or a query: postgresql:, sqlite:, duckdb:",
+    "database": "a root that reads a table or a query: postgresql:, mysql:, sqlite:, duckdb:",
     "push": "a root that gets its data by `odfbuild ingest`",
     "derivative": "a query over other datasets",
     "matrix": "a template: one derivative for each value",

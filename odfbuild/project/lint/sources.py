@@ -27,7 +27,21 @@ _SECRET_NAME = re.compile(
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _FROM_ENVIRONMENT = "${{"
 _TLS = {"http": "https", "ftp": "ftps"}
-_TLS_OF_DATABASE = re.compile(r"(?:^|&)sslmode=(?:require|verify-ca|verify-full)(?:&|$)")
+_POSTGRESQL = (
+    re.compile(r"(?:^|&)sslmode=(?:require|verify-ca|verify-full)(?:&|$)"),
+    "sslmode=verify-full",
+)
+_MYSQL = (
+    re.compile(r"(?:^|&)ssl-mode=(?:required|verify_ca|verify_identity)(?:&|$)", re.I),
+    "ssl-mode=VERIFY_IDENTITY",
+)
+_TLS_OF_DATABASES = {
+    "postgres": _POSTGRESQL,
+    "postgresql": _POSTGRESQL,
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+}
+"""By scheme, parameters that mean TLS, and what to write."""
 
 
 def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
@@ -109,16 +123,17 @@ def _address(url: str, path: Path) -> Iterator[Flaw]:
         return
     if password and _FROM_ENVIRONMENT not in password:
         yield _secret("a password in the address", path)
+    wanted = _TLS_OF_DATABASES.get(parts.scheme)
     if (
-        parts.scheme.startswith("postgres")
+        wanted is not None
         and host not in (None, *_LOOPBACK)
         and _FROM_ENVIRONMENT not in host
-        and not _TLS_OF_DATABASE.search(parts.query)
+        and not wanted[0].search(parts.query)
     ):
         yield Flaw(
             "open-transport",
             f"what comes over {parts.scheme}: can be read and changed in transit",
-            "add `sslmode=verify-full` to the parameters of the address",
+            f"add `{wanted[1]}` to the parameters of the address",
             path,
             length=len(url),
         )
