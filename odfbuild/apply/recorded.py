@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from odfbuild.apply.options import ApplyOptions
 from odfbuild.apply.run_log import RunLog, Sink
 from odfbuild.plan.document import plan_digest
+from odfbuild.project.settings.checks import checks_of
 from odfbuild.survey.promotion import check_finished
 from odfbuild.survey.protection import record_protection
 
@@ -28,7 +29,15 @@ def apply_recorded(
     if found.workspace.branch is None:
         check_finished(found.workspace, found.plan.promotes)
     config, digest = found.project.config, plan_digest(found.plan)
-    log = RunLog(config.cache, options.listener, sinks)
+
+    def head(name: str) -> str | None:
+        state = found.workspace.projection(name)
+        return str(state.head) if state else None
+
+    def checks(name: str) -> list[str]:
+        return [str(each.check) for each in checks_of(config.checks, name)]
+
+    log = RunLog(config.cache, options.listener, sinks, head=head, checks=checks)
     log.ready(found.plan, digest)
     logged = replace(options, listener=log, factory=log.telling(options.factory))
     limit = found.plan.branch.limit if found.plan.branch else None
