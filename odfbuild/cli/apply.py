@@ -30,6 +30,9 @@ from odfbuild.cli.options import (
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odfbuild.apply.run_log import Sink
     from odfbuild.cli.console import Console
     from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.model import Plan
@@ -147,10 +150,10 @@ def carry_out(
         return 1
     if found.plan.branch is not None and found.project.config.tables:
         console.note("A branch publishes no tables.")
+    sinks: list[Sink] = [console.log] if logs else []
+    sinks += [lines] if lines is not None else []
     if todo or made.tables:
-        outcome = _apply(
-            state, found, jobs, logs, lock_timeout, as_json, lines, fail_fast=fail_fast
-        )
+        outcome = _apply(state, found, jobs, sinks, lock_timeout, as_json, fail_fast=fail_fast)
     else:
         outcome = _nothing(found)
         if lines is not None:
@@ -307,14 +310,14 @@ def _apply(
     state: Context,
     found: Survey | Approved,
     jobs: int | None,
-    logs: bool,
+    sinks: Sequence[Sink],
     lock_timeout: float,
     as_json: bool,
-    lines: JsonLines | None,
     *,
     fail_fast: bool,
 ) -> ApplyOutcome:
-    """Apply; with `logs` progress is a line of JSON for each event; `lines` get these, too."""
+    """Apply; `sinks` get the events. Where stderr is one, there are no other messages on it."""
+    logs = state.console.log in sinks
     told = not logs and state.tell_of_engine(found.plan)  # before all that takes time to import
     import os
 
@@ -348,7 +351,6 @@ def _apply(
             fail_fast=fail_fast,
             waiting=waiting(console, lock_timeout, cancel.is_set),
         )
-        sinks = (*([console.log] if logs else []), *([lines] if lines is not None else []))
         outcome = apply_recorded(found, options, sinks)
     moved = [dataset.name for dataset in outcome.datasets if dataset.blocks]
     if moved and found.plan.branch is None:
