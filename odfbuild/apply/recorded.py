@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.apply.options import ApplyOptions
 from odfbuild.apply.run_log import RunLog, Sink
+from odfbuild.apply.telemetry import telemetry
 from odfbuild.plan.document import plan_digest
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.survey.promotion import check_finished
@@ -24,8 +25,13 @@ def apply_recorded(
 ) -> ApplyOutcome:
     """Do what a plan says, with a log of the run in the cache; then protect what policies protect.
 
-    `sinks` get the records of the log as they are written.
+    `sinks` get the records of the log as they are written, and so does telemetry if it is on.
     """
+    with telemetry() as observers:
+        return _apply(found, options, (*sinks, *observers))
+
+
+def _apply(found: Survey | Approved, options: ApplyOptions, sinks: Sequence[Sink]) -> ApplyOutcome:
     if found.workspace.branch is None:
         check_finished(found.workspace, found.plan.promotes)
     config, digest = found.project.config, plan_digest(found.plan)
