@@ -2,7 +2,8 @@
 
 On if the standard variables name a receiver (`OTEL_EXPORTER_OTLP_ENDPOINT` and its like); without
 them nothing is imported. A receiver that cannot be reached stops nothing: the library logs it.
-Values of records are no part of it. Source: OpenTelemetry, "Environment Variable Specification".
+Secrets are no part of it, nor are examples of records that violate checks.
+Source: OpenTelemetry, "Environment Variable Specification".
 """
 
 from __future__ import annotations

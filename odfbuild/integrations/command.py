@@ -6,7 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from odfbuild.errors import EnvironmentProblem
@@ -36,13 +36,19 @@ class ApplyCommand(Value, kw_only=True):
     arguments: tuple[str, ...] = ()
 
     @property
-    def words(self) -> list[str]:
-        """The command line."""
+    def _begin(self) -> list[str]:
         return [
             *self.program,
             *("-C", self.project),
             *(("--env", self.env) if self.env else ()),
             *(("--branch", self.branch) if self.branch else ()),
+        ]
+
+    @property
+    def words(self) -> list[str]:
+        """The command line."""
+        return [
+            *self._begin,
             *("apply", "--auto-approve", "--json-lines"),
             *(word for each in self.select for word in ("--select", each)),
             *(word for each in self.exclude for word in ("--exclude", each)),
@@ -58,6 +64,23 @@ class ApplyCommand(Value, kw_only=True):
         except OSError as error:
             raise _not_run(self, error.strerror or str(error)) from None
         return Run(self, process)
+
+    def violations(self) -> dict[str, list[Event]]:
+        """What all committed records of the selected datasets violate, by dataset.
+
+        `EnvironmentProblem` E0913 where `odfbuild test` does not tell.
+        """
+        words = [*self._begin, "test", "--json", *self.select]
+        try:
+            done = subprocess.run(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False
+            )
+            told = json.loads(done.stdout)
+        except (OSError, ValueError) as error:
+            raise _not_run(self, str(error), words) from None
+        if "datasets" not in told:
+            raise _not_run(self, "; ".join(reasons(told)), words)
+        return {each["name"]: each["violations"] for each in told["datasets"]}
 
 
 class Run:
@@ -113,7 +136,7 @@ def is_end_of_dataset(event: Event) -> bool:
 
 
 def reasons(event: Event) -> list[str]:
-    """Why a `run.end` is a failure that no dataset told; empty where they did."""
+    """Why a `run.end` or a document is a failure that no dataset told; empty where they did."""
     errors = [f"{each['message']} ({each['code']})" for each in event.get("errors") or ()]
     pushed = [
         f"{each['name']} was not published: {each['error']['message']}"
@@ -123,10 +146,12 @@ def reasons(event: Event) -> list[str]:
     return [*errors, *pushed]
 
 
-def _not_run(command: ApplyCommand, why: str) -> EnvironmentProblem:
+def _not_run(
+    command: ApplyCommand, why: str, words: Sequence[str] | None = None
+) -> EnvironmentProblem:
     return EnvironmentProblem(
-        f"`{' '.join(command.program)} apply` did not run to its end: {why}",
+        f"`{' '.join(command.program)}` did not run to its end: {why}",
         code="E0913",
-        notes=(f"command: {' '.join(command.words)}",),
+        notes=(f"command: {' '.join(words or command.words)}",),
         help="run that command by hand; give the path of odfbuild as `program` if it is another",
     )

@@ -13,6 +13,7 @@ from typing import Any
 from odfbuild.errors import missing_extra
 from odfbuild.integrations.command import PROGRAM, ApplyCommand, Event, is_end_of_dataset, reasons
 from odfbuild.integrations.datasets import DatasetFacts, NamedCheck, datasets_of
+from odfbuild.wording import count
 
 if find_spec("dagster") is None:
     raise missing_extra("dagster", "assets of Dagster")
@@ -39,7 +40,14 @@ class OdfbuildResource(dg.ConfigurableResource):
 
     def apply(self, select: Iterable[str] = (), exclude: Iterable[str] = ()) -> Iterator[Event]:
         """Apply datasets, by default all, and give the events as they happen."""
-        command = ApplyCommand(
+        return self._command(select, exclude).start().events()
+
+    def violations(self, select: Iterable[str]) -> dict[str, list[Event]]:
+        """What all committed records of datasets violate, as `odfbuild test` tells it."""
+        return self._command(select, ()).violations()
+
+    def _command(self, select: Iterable[str], exclude: Iterable[str]) -> ApplyCommand:
+        return ApplyCommand(
             project=self.project,
             env=self.env,
             branch=self.branch,
@@ -48,7 +56,6 @@ class OdfbuildResource(dg.ConfigurableResource):
             program=tuple(self.program),
             arguments=tuple(self.arguments),
         )
-        return command.start().events()
 
 
 def odfbuild_assets(
@@ -76,11 +83,15 @@ def odfbuild_assets(
         required_resource_keys={resource_key},
     )
     def datasets(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        runner = getattr(context.resources, resource_key)
         chosen = [by_key[key] for key in by_key if key in context.selected_asset_keys]
-        if not chosen:
-            raise dg.Failure("checks run when their dataset is materialised: select it, too")
-        events = getattr(context.resources, resource_key).apply(each.name for each in chosen)
-        yield from _results(context, {each.name: each for each in chosen}, events)
+        if chosen:
+            events = runner.apply(each.name for each in chosen)
+            yield from _results(context, {each.name: each for each in chosen}, events)
+        else:
+            keys = {each.asset_key for each in context.selected_asset_check_keys}
+            asked = [by_key[key] for key in by_key if key in keys]
+            yield from _tested(context, asked, runner.violations(each.name for each in asked))
 
     return datasets
 
@@ -167,17 +178,46 @@ def _of_dataset(
         )
     elif status == "noop":
         _observe(context, facts, {"status": event["msg"]})
-    known = {each.check: each for each in facts.checks}
-    for result in event.get("check_results", ()):
-        check = known.get(result["check"])
-        if check is None:
-            continue
+    results = {each["check"]: each for each in event.get("check_results", ())}
+    for check in facts.checks:
+        if check.check in results:
+            result = results[check.check]
+            passed = result["status"] == "passed"
+            yield from _check_result(context, facts, check, passed, result["found"])
+
+
+def _tested(
+    context: dg.AssetExecutionContext,
+    asked: Iterable[DatasetFacts],
+    violations: Mapping[str, Sequence[Event]],
+) -> Iterator[Any]:
+    """What checks find that run alone: they are about all committed records."""
+    for facts in asked:
+        broken = {each["check"]: each for each in violations.get(facts.name, ())}
+        for check in facts.checks:
+            found = broken.get(check.check)
+            text = None if found is None else count(found["count"], "record")
+            if found is not None and found["example"]:
+                text = f"{text}, such as {found['example']}"
+            yield from _check_result(context, facts, check, found is None, text)
+
+
+def _check_result(
+    context: dg.AssetExecutionContext,
+    facts: DatasetFacts,
+    check: NamedCheck,
+    passed: bool,
+    found: str | None,
+) -> Iterator[Any]:
+    """The result of a check, unless it is left out of this run."""
+    key = asset_key(facts.name)
+    if dg.AssetCheckKey(key, check.name) in context.selected_asset_check_keys:
         yield dg.AssetCheckResult(
             asset_key=key,
             check_name=check.name,
-            passed=result["status"] == "passed",
+            passed=passed,
             severity=dg.AssetCheckSeverity.WARN if check.warn else dg.AssetCheckSeverity.ERROR,
-            description=result["found"],
+            description=found,
         )
 
 

@@ -12,6 +12,7 @@ import pytest
 from odfbuild.errors import EnvironmentProblem
 from odfbuild.integrations.command import ApplyCommand, Event, is_end_of_dataset, reasons
 from odfbuild.integrations.datasets import datasets_of
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 SETTINGS = """\
@@ -97,6 +98,16 @@ def test_why_nothing_was_begun_is_told(tiny: Tiny) -> None:
     (end,) = run(ApplyCommand(project=str(tiny.root), select=("nowhere",)))
     (why,) = reasons(end)
     assert "nowhere" in why
+
+
+@pytest.mark.spark
+def test_checks_of_committed_records_are_run_alone(tiny: Tiny, odfbuild: Program) -> None:
+    command = ApplyCommand(project=str(tiny.root), select=("root",))
+    odfbuild.apply()
+    assert command.violations() == {"root": []}
+    with pytest.raises(EnvironmentProblem, match="there is no dataset 'nowhere' here") as raised:
+        ApplyCommand(project=str(tiny.root), select=("nowhere",)).violations()
+    assert raised.value.code == "E0913"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.apply.tiny import QUERY, Tiny
-from tests.docs.environments import ROOT, build_wheel
+from tests.docs.environments import ROOT, build_wheel, run
 from tests.docs.test_fresh_installs import install
 
 pytestmark = pytest.mark.slow
@@ -77,6 +78,20 @@ def builder(folder: Path) -> Path:
     return file
 
 
+def shown(library: str, project: Path, program: Path, folder: Path) -> Path:
+    """The code of the page that uses a library, for a project and a program that are there."""
+    page = (ROOT / "docs" / "schedulers.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (code,) = [each for each in blocks if f"odfbuild.integrations.{library}" in each]
+    for there, here in (("/srv/nycflights", project), ("/opt/odfbuild/bin/odfbuild", program)):
+        assert there in code
+        code = code.replace(there, str(here))
+    file = folder / f"shown_{library}.py"
+    # The root of the test's project has another name than that of the example.
+    file.write_text(code.replace("us.bts.flights", "root"))
+    return file
+
+
 def test_datasets_are_assets_of_dagster(wheel: Path, tiny: Tiny, tmp_path: Path) -> None:
     programs, _ = install(Path(sys.executable), tmp_path / "dagster", f"{wheel}[dagster]")
 
@@ -115,6 +130,14 @@ def test_datasets_are_assets_of_dagster(wheel: Path, tiny: Tiny, tmp_path: Path)
         "root notNull_id": [True, None],
         "derived acceptedValues_value": [True, None],
     }
+    page = shown("dagster", tiny.root, builder(tmp_path), tmp_path)
+    defs = f"import json, runpy; defs = runpy.run_path({str(page)!r})['defs']"
+    count = f"{defs}; print(len(list(defs.resolve_asset_graph().get_all_asset_keys())))"
+    assert run(programs / "python", "-c", count).split()[-1] == "3"
+    # Checks alone are about all committed records, and nothing is applied.
+    alone = materialize("--checks")
+    assert (alone["success"], alone["materialized"]) == (True, {})
+    assert alone["checks"] == first["checks"]
     # A record that violates a check: what is upstream is there, and the rest is not.
     tiny.arrive(2)
     second = materialize()
@@ -162,6 +185,8 @@ def test_datasets_are_tasks_of_airflow(wheel: Path, tiny: Tiny, tmp_path: Path) 
         "result": {"records": 0, "committed": [], "unchanged": []},
     }
     assert tiny.workspace().projections()["further"].records == 3
+    page = shown("airflow", tiny.root, builder(tmp_path), tmp_path)
+    run(programs / "python", page)
     tiny.arrive(2)
     second = run_dags()
     assert second["runs"]["datasets"]["tasks"] == {
