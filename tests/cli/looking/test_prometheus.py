@@ -29,8 +29,8 @@ def read(text: str) -> dict[str, float]:
 def test_ages_records_and_last_runs_are_there(
     tiny: Tiny, odfbuild: Program, tmp_path: Path
 ) -> None:
-    with (tiny.root / "odfbuild.yaml").open("a") as file:
-        file.write("  freshness: [{match: [root], maxAge: 1d}]\n")
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  freshness: [{match: [root], maxAge: 1d}]\n")
     odfbuild.apply()
     file = tmp_path / "odfbuild.prom"
     file.write_text("what was there before")
@@ -80,8 +80,8 @@ def test_a_failure_shows_beside_the_last_success(
 def test_a_stale_dataset_is_written_and_told_by_the_exit_code(
     tiny: Tiny, odfbuild: Program, tmp_path: Path
 ) -> None:
-    with (tiny.root / "odfbuild.yaml").open("a") as file:
-        file.write("  freshness: [{match: [root], maxAge: 1d}]\n")
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  freshness: [{match: [root], maxAge: 1d}]\n")
     odfbuild.apply()
     assert odfbuild("freshness", "root", "--prometheus", str(tmp_path / "a.prom")).code == 3
     found = read((tmp_path / "a.prom").read_text())
