@@ -6,8 +6,10 @@ The last line is always `run.end`, also if nothing could be begun: it has the ex
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.cli.runner import harmless_json
@@ -72,6 +74,11 @@ def _end(run_id: str | None, exit_code: int, message: str, **more: Any) -> None:
 
 
 def _write(record: dict[str, Any]) -> None:
-    # In ASCII nothing in it can end a line or mean something to a terminal.
-    sys.stdout.write(harmless_json(json.dumps(record)) + "\n")
-    sys.stdout.flush()
+    try:
+        # In ASCII nothing in it can end a line or mean something to a terminal.
+        sys.stdout.write(harmless_json(json.dumps(record)) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads it has ended. That is no failure of a dataset, so the run goes on unheard.
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -197,7 +197,7 @@ _COMMANDS: dict[str, list[str]] = {
     "connect": [],
     "otel": [],
     "dagster": ["python -c 'import odfbuild.integrations.dagster'"],
-    "airflow": ["python -c 'import odfbuild.integrations.airflow'"],
+    "airflow": ["AIRFLOW_HOME=$PWD/airflow python -c 'import odfbuild.integrations.airflow'"],
     "ethereum": [],
 }
 """What documents do with an extra, besides what it is imported for."""

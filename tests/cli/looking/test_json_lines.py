@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import jsonschema
 import pytest
 
 from odfbuild.apply.run_events import LogEvent, check_results
+from odfbuild.cli.main import run
 from odfbuild.errors import CheckError
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from tests.apply.in_process import Program
@@ -116,6 +119,18 @@ def test_an_error_before_the_run_is_the_end_and_its_reason(tiny: Tiny, odfbuild:
     (end,) = lines(said.out)
     assert (end["event"], end["exit_code"]) == ("run.end", said.code)
     assert end["errors"][0]["code"] in said.err
+
+
+def test_a_reader_that_ends_does_not_end_the_run(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    monkeypatch.chdir(tiny.root)
+    with os.fdopen(writer, "w") as nobody, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", nobody)
+        assert run(["apply", "-y", "--json-lines"]) == 0
+    assert tiny.workspace().projections()["further"].records == 3
 
 
 def test_lines_and_one_document_exclude_each_other(tiny: Tiny, odfbuild: Program) -> None:
