@@ -16,6 +16,7 @@ from odfbuild.integrations.command import (
     ApplyCommand,
     Event,
     Run,
+    failure,
     is_end_of_dataset,
     reasons,
 )
@@ -77,7 +78,7 @@ class OdfbuildApplyOperator(BaseOperator):
             self.log.log(_LEVELS[event["level"]], "%s", said)
             ended += [event] if is_end_of_dataset(event) else []
         if event["exit_code"]:
-            failed = [f"{e['dataset']}: {e['msg']}" for e in ended if e["level"] == "error"]
+            failed = filter(None, map(failure, ended))
             raise AirflowException("; ".join([*failed, *reasons(event)]) or event["msg"])
         return {
             "records": event.get("records", 0),

@@ -135,6 +135,19 @@ def is_end_of_dataset(event: Event) -> bool:
     return "status" in event and event["event"] != "table"
 
 
+def failure(event: Event) -> str | None:
+    """Why a dataset failed, with the checks that its records violate; `None`: it did not."""
+    if event["status"] not in ("failed", "lost"):
+        return None
+    broken = [
+        f"{each['check']}: {each['found']}"
+        for each in event.get("check_results", ())
+        if each["status"] == "failed"
+    ]
+    more = f" ({'; '.join(broken)})" if broken else ""
+    return f"{event['dataset']}: {event['msg']}{more}"
+
+
 def reasons(event: Event) -> list[str]:
     """Why a `run.end` or a document is a failure that no dataset told; empty where they did."""
     errors = [f"{each['message']} ({each['code']})" for each in event.get("errors") or ()]

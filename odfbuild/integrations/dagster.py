@@ -11,7 +11,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from odfbuild.errors import missing_extra
-from odfbuild.integrations.command import PROGRAM, ApplyCommand, Event, is_end_of_dataset, reasons
+from odfbuild.integrations.command import (
+    PROGRAM,
+    ApplyCommand,
+    Event,
+    failure,
+    is_end_of_dataset,
+    reasons,
+)
 from odfbuild.integrations.datasets import DatasetFacts, NamedCheck, datasets_of
 from odfbuild.wording import count
 
@@ -157,8 +164,7 @@ def _results(
         else:
             open_ones.pop(facts.name, None)
             context.log.info(_line(event))
-            if event["status"] in ("failed", "lost"):
-                failures.append(f"{facts.name}: {event['msg']}")
+            failures += filter(None, [failure(event)])
             yield from _of_dataset(context, facts, event)
     for each in open_ones.values():
         _observe(context, each, {"status": "up to date"})

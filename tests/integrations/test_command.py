@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.errors import EnvironmentProblem
-from odfbuild.integrations.command import ApplyCommand, Event, is_end_of_dataset, reasons
+from odfbuild.integrations.command import ApplyCommand, Event, failure, is_end_of_dataset, reasons
 from odfbuild.integrations.datasets import datasets_of
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
@@ -144,6 +144,17 @@ def test_a_program_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     for _ in run.events():
         break
     assert time.monotonic() - begun < 60
+
+
+def test_a_failure_names_the_checks_that_records_violate() -> None:
+    results = [
+        {"check": "notNull: a", "status": "passed", "found": None},
+        {"check": "notNull: b", "status": "failed", "found": "2 records"},
+    ]
+    event = {"dataset": "d", "msg": "no", "status": "failed"}
+    assert failure(event) == "d: no"
+    assert failure({**event, "check_results": results}) == "d: no (notNull: b: 2 records)"
+    assert failure({**event, "status": "skipped"}) is None
 
 
 def test_values_of_options_are_words_of_their_own() -> None:

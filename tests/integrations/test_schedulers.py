@@ -147,7 +147,10 @@ def test_datasets_are_assets_of_dagster(wheel: Path, tiny: Tiny, tmp_path: Path)
         False,
         "1 record, such as offset 3, 40",
     ]
-    assert second["failure"] == "derived: the new records of 'derived' violate its checks"
+    assert second["failure"] == (
+        "derived: the new records of 'derived' violate its checks"
+        " (acceptedValues: value: 1 record, such as offset 3, 40)"
+    )
     # A dataset without anything new is observed, and not materialised.
     third = materialize("root")
     assert (third["success"], third["materialized"], third["unchanged"]) == (True, {}, ["root"])
