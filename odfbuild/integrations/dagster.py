@@ -7,6 +7,7 @@ materialisations, results of checks and, where a dataset had nothing new, observ
 # Annotations stay values: Dagster looks at that of `context`.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,6 +30,8 @@ import dagster as dg
 
 _OWNER = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 _TEAM = re.compile(r"@[\w.-]+/([\w.-]+)")
+_SHORTEST_WINDOW = timedelta(minutes=1)
+"""Dagster refuses a freshness policy with less."""
 _SHOWN = ("records", "records_read", "blocks", "bad_records", "seconds")
 
 
@@ -109,7 +112,7 @@ def asset_key(name: str) -> dg.AssetKey:
 
 
 def _asset(facts: DatasetFacts) -> dg.AssetSpec:
-    age = facts.max_age
+    age = facts.max_age and max(facts.max_age, _SHORTEST_WINDOW)
     return dg.AssetSpec(
         asset_key(facts.name),
         deps=[asset_key(each) for each in facts.inputs],

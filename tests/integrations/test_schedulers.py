@@ -32,7 +32,7 @@ CHECKS = """\
       acceptedValues: {value: [10, 20, 30]}
   freshness:
     - match: [root]
-      maxAge: 1d
+      maxAge: 45s
   owners:
     - match: [derived]
       owners: ["@data/rail", ann@example.org, nobody]
