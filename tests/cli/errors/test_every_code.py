@@ -40,6 +40,7 @@ ELSEWHERE = {
     "E0127": ("tests/project/test_limits.py", "a link to a folder around it"),
     "E0173": ("tests/cli/test_alerts.py", "an entry without a receiver"),
     "E0912": ("tests/cli/test_alerts.py", "a webhook that refuses"),
+    "E0913": ("tests/integrations/test_command.py", "a scheduler with another program"),
     "E0128": ("tests/project/test_query_files.py", "a query in a definition and in a file beside"),
     "E0318": ("tests/cli/git/test_lost_chains.py", "a chain that was deleted"),
     "E0523": ("tests/hostile/test_safe_commands.py", "a query that unfolds without end"),
