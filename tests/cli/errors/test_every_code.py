@@ -188,6 +188,12 @@ ELSEWHERE = {
         "tests/exchange/repositories/smart/test_smart_client.py",
         "a name that is taken on a server",
     ),
+    "E1054": ("tests/exchange/repositories/serve/test_pushed_records.py", "a server without --ingest"),
+    "E1055": ("tests/exchange/repositories/serve/test_pushed_records.py", "a media type that nothing reads"),
+    "E1056": ("tests/exchange/repositories/serve/test_pushed_records.py", "a request of more than a MiB"),
+    "E1057": ("tests/exchange/repositories/serve/test_pushed_records.py", "a sender that is too fast"),
+    "E1058": ("tests/exchange/repositories/serve/test_pushed_records.py", "a message with another signature"),
+    "E1059": ("tests/exchange/repositories/serve/test_pushed_records.py", "webhooks with wrong names and secrets"),
     "E1080": (
         "tests/exchange/repositories/signed/test_signing.py",
         "a repository with a damaged statement",

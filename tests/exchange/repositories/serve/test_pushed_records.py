@@ -14,8 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
+from odfbuild.errors import Errors
+from odfbuild.exchange.repositories.serve.webhooks import hooks_of
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.odf.model import AddData
+from odfbuild.project.settings.serving import Webhook
 from tests.apply.killer import Killer
 from tests.apply.tiny import Tiny
 from tests.exchange.repositories.serving import ALICE, BOB, Served, served
@@ -392,3 +395,13 @@ def test_secrets_stand_neither_in_the_log_nor_in_chains(tiny: Tiny, server: Serv
     assert " alice POST /root/ingest 200 " in text
     assert " webhook:github POST /webhooks/github 200 " in text
     assert json.dumps(SECRET) not in str(tiny.events("hooks"))
+
+
+def test_wrong_webhooks_are_told_at_the_start_all_at_once() -> None:
+    def hook(name: str, secret: str = SECRET) -> Webhook:
+        return Webhook(name=name, dataset="hooks", sender="github", secret=secret)
+
+    wrong = [hook("a"), hook("a"), hook("ingest"), hook("b/c"), hook("d", "short")]
+    with pytest.raises(Errors) as raised:
+        hooks_of(wrong)
+    assert [each.code for each in raised.value.errors] == ["E1059"] * 4
