@@ -274,7 +274,7 @@ def stage_ingest(
         )
     except QueryError as error:
         raise error.noted(f"with the data of '{arrival.display_name}'") from None
-    extra = _recorded(arrival.content) | arrival.recorded
+    extra = {**_recorded(arrival.content), **arrival.recorded}
     if arrival.late is not None:
         extra[LATE_FILE] = arrival.late
     if staged is not None and transaction.state.schema is not None:

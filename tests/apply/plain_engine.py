@@ -81,8 +81,9 @@ class PlainEngine:
     def transform_together(self, tasks: Sequence[TransformTask]) -> Sequence[TransformResult]:
         return [self.transform(task) for task in tasks]
 
-    def ingest_together(self, tasks: Sequence[IngestTask]) -> None:
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """One by one."""
+        return None
 
     def ingest(self, task: IngestTask) -> EngineResult:
         rows = _read(task)

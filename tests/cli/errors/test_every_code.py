@@ -66,6 +66,14 @@ ELSEWHERE = {
     "E0471": ("tests/ingest/test_database_source.py", "a table read as CSV"),
     "E0472": ("tests/ingest/test_database_source.py", "a query with a wrong word"),
     "E0473": ("tests/ingest/test_database_source.py", "a table that somebody has locked"),
+    "E0474": ("tests/ingest/test_kafka.py", "brokers that are not there"),
+    "E0475": ("tests/ingest/test_kafka.py", "a login that brokers refuse"),
+    "E0476": ("tests/ingest/test_kafka.py", "a topic that is not there"),
+    "E0477": ("tests/ingest/test_kafka.py", "messages that are gone"),
+    "E0478": ("tests/ingest/test_kafka.py", "another cluster"),
+    "E0479": ("tests/ingest/test_kafka.py", "a message that is no JSON"),
+    "E0480": ("tests/ingest/test_kafka.py", "an address without a topic"),
+    "E0481": ("tests/ingest/test_kafka.py", "a topic read as CSV"),
     "E0489": (
         "tests/apply/ingest/test_uuids.py",
         "a query that gives other text for a column of UUIDs",
@@ -188,12 +196,30 @@ ELSEWHERE = {
         "tests/exchange/repositories/smart/test_smart_client.py",
         "a name that is taken on a server",
     ),
-    "E1054": ("tests/exchange/repositories/serve/test_pushed_records.py", "a server without --ingest"),
-    "E1055": ("tests/exchange/repositories/serve/test_pushed_records.py", "a media type that nothing reads"),
-    "E1056": ("tests/exchange/repositories/serve/test_pushed_records.py", "a request of more than a MiB"),
-    "E1057": ("tests/exchange/repositories/serve/test_pushed_records.py", "a sender that is too fast"),
-    "E1058": ("tests/exchange/repositories/serve/test_pushed_records.py", "a message with another signature"),
-    "E1059": ("tests/exchange/repositories/serve/test_pushed_records.py", "webhooks with wrong names and secrets"),
+    "E1054": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a server without --ingest",
+    ),
+    "E1055": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a media type that nothing reads",
+    ),
+    "E1056": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a request of more than a MiB",
+    ),
+    "E1057": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a sender that is too fast",
+    ),
+    "E1058": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a message with another signature",
+    ),
+    "E1059": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "webhooks with wrong names and secrets",
+    ),
     "E1080": (
         "tests/exchange/repositories/signed/test_signing.py",
         "a repository with a damaged statement",
