@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Check]:
     """Look at everything; never raises for what is wrong. Only a `deep` look starts a JVM, and
-    connects to the databases that sources read.
+    connects to the databases and topics that sources read.
 
     Outside of a project the machine is looked at.
     """
