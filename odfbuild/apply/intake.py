@@ -8,7 +8,7 @@ between batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
@@ -45,7 +45,7 @@ from odfbuild.errors import (
 )
 from odfbuild.exchange.repositories.serve.handed import Handed, Receipt, in_format
 from odfbuild.ingest.file_kind import refuse_other_kind
-from odfbuild.ingest.idempotency_keys import block_of_key, request_of_key
+from odfbuild.ingest.idempotency_keys import blocks_of_keys, request_of_key
 from odfbuild.ingest.push_sources import Counted, attribute_of, choose_source, key_state
 from odfbuild.ingest.secrets import scrub_error
 from odfbuild.ingest.unexpected_errors import unforeseen
@@ -144,8 +144,9 @@ class Intake:
         new: list[tuple[int, Handed]] = []
         again: list[tuple[int, Handed]] = []
         seen: set[str] = set()
+        known = self._known(dataset, source)
         for number, handed in batch:
-            answers[number] = self._known(dataset, source, handed)
+            answers[number] = known(handed)
             if answers[number] is None and seen.isdisjoint(handed.keys):
                 new.append((number, handed))
                 seen.update(handed.keys)
@@ -155,9 +156,9 @@ class Intake:
         for (number, _), receipt in zip(new, receipts, strict=False):
             answers[number] = receipt
         for number, handed in again if receipts else [*new, *again]:
-            answers[number] = self._known(dataset, source, handed) or self._alone(
-                dataset, source, handed
-            )
+            # One with the same key may have been committed just now.
+            earlier = self._known(dataset, source)(handed) if again else None
+            answers[number] = earlier or self._alone(dataset, source, handed)
 
     def _source(self, dataset: str, handed: Handed) -> AddPushSource:
         """The push source of a request, which reads the format in which its records come."""
@@ -173,26 +174,29 @@ class Intake:
             )
         return replace(source, read=read)
 
-    def _known(self, dataset: str, source: AddPushSource, handed: Handed) -> Receipt | None:
-        """What came of an earlier request with one of the same keys."""
-        if not handed.keys:
+    def _known(self, dataset: str, source: AddPushSource) -> Callable[[Handed], Receipt | None]:
+        """What came of an earlier request with one of the same keys, as the chain says now."""
+        committed = self._workspace.committed(dataset, state_of(self._workspace, dataset))
+        blocks = blocks_of_keys(committed)
+
+        def receipt(handed: Handed) -> Receipt | None:
+            for key in handed.keys:
+                number = blocks.get((source.source_name, key))
+                if number is None:
+                    continue
+                found = request_of_key(committed, key_state(source, key), number)
+                if found is not None:
+                    block, counted = found
+                    return Receipt(
+                        block=str(block),
+                        number=number,
+                        records=counted.records or 0,
+                        skipped=counted.skipped,
+                        repeated=True,
+                    )
             return None
-        base = state_of(self._workspace, dataset)
-        committed = self._workspace.committed(dataset, base)
-        for key in handed.keys:
-            state = key_state(source, key)
-            number = block_of_key(committed, state)
-            found = None if number is None else request_of_key(committed, state, number)
-            if found is not None:
-                block, counted = found
-                return Receipt(
-                    block=str(block),
-                    number=number,
-                    records=counted.records or 0,
-                    skipped=counted.skipped,
-                    repeated=True,
-                )
-        return None
+
+        return receipt
 
     def _together(
         self, dataset: str, source: AddPushSource, batch: Sequence[Handed]

@@ -26,8 +26,13 @@ def block_of_key(committed: Committed, state: SourceState) -> int | None:
 
     Later blocks carry a state on, so the first one that has it has the data.
     """
+    return blocks_of_keys(committed).get((state.source_name, state.value))
+
+
+def blocks_of_keys(committed: Committed) -> dict[tuple[str, str], int]:
+    """The number of the block by source and key, of all keys in a chain."""
     if committed.head is None:
-        return None
+        return {}
     covered, known = _kept(committed)
     try:
         new, blocks = _keys(committed, covered)
@@ -37,7 +42,7 @@ def block_of_key(committed: Committed, state: SourceState) -> int | None:
     found = {**new, **known}
     if committed.side_cars is not None and blocks >= max(WORTH_KEEPING, len(known) // 8):
         write_disposable(committed.side_cars / _FILE, _STAMP, (committed.head, found))
-    return found.get((state.source_name, state.value))
+    return found
 
 
 def request_of_key(

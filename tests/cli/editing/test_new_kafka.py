@@ -87,3 +87,35 @@ def test_a_proposal_is_valid_and_doctor_tries_it(odfbuild: Program, cluster: Clu
 def test_another_address_is_told(odfbuild: Program) -> None:
     said = odfbuild("new", "kafka", "orders", "https://example.org")
     assert "error[E0143]" in said.err
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("kafka://b.example.org/t", {"open-transport"}),
+        ("kafka://127.0.0.1:9092,b.example.org:9092/t", {"open-transport"}),
+        ("kafka://me:open-word@b.example.org/t?tls=on", {"written-secret"}),
+        ("kafka://me:${{ env.P }}@b.example.org/t?tls=on", set()),
+        ("kafka://127.0.0.1:9092/t", set()),
+    ],
+)
+def test_lint_tells_of_open_connections_and_written_passwords(
+    odfbuild: Program, address: str, found: set[str]
+) -> None:
+    text = f"""\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: orders
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {{kind: Url, url: "{address}"}}
+      read: {{kind: NdJson}}
+      merge: {{kind: Append}}
+    - kind: SetInfo
+      description: Orders
+"""
+    (odfbuild.root / "datasets" / "orders.yaml").write_text(text)
+    said = odfbuild("lint", "orders").out
+    assert {each for each in ("open-transport", "written-secret") if each in said} == found

@@ -26,7 +26,7 @@ from odfbuild.exchange.repositories.serve.rights import Rights
 from odfbuild.exchange.repositories.serve.simple import Refusal, caller_of
 from odfbuild.exchange.repositories.serve.site import Site
 from odfbuild.exchange.repositories.serve.webhooks import Hook, hooks_of
-from odfbuild.ingest.secrets import scrub_error
+from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.odf.identity import is_alias
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.settings.serving import Serving
@@ -92,8 +92,10 @@ class Ingesting:
         except Refusal as refusal:
             return refusal.response()
         except _Busy as busy:
+            request.scope["said"] = str(busy)
             return _failure(busy.error, busy.seconds)
         except OdfbuildError as error:
+            request.scope["said"] = f"{error.code} {scrub(error.message)}"
             return _failure(error)
         return None
 
