@@ -22,7 +22,6 @@ from odfbuild.ingest.settings import IngestSettings
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
 
-_AT_ONCE = 1000
 _TURN_SECONDS = 0.2
 _LONGEST_MILLIS = 86_400_000
 _SILENT = logging.getLogger("odfbuild.kafka.client")
@@ -98,30 +97,29 @@ class Topic:
         self._consumer.assign([TopicPartition(self._asked.topic, partition, start)])
         heard = time.monotonic()
         while True:
-            found = self._consumer.consume(_AT_ONCE, timeout=_TURN_SECONDS)
-            for message in found:
-                error = message.error()
-                if error is None:
-                    self.position = min(end, message.offset())
-                    if self.position == end:
-                        return
-                    self.position += 1
-                    yield _message(message)
-                    if self.position == end:
-                        return
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    # A transaction that is open now may end before `end`.
-                    self.position = min(end, message.offset())
+            message = self._consumer.poll(_TURN_SECONDS)
+            error = None if message is None else message.error()
+            if message is None or (error is not None and error.retriable()):
+                if time.monotonic() - heard > self._settings.idle_seconds:
+                    raise not_reached(self._shown, _last(self._said))
+            elif error is None:
+                self.position = min(end, message.offset())
+                if self.position == end:
                     return
-                elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    raise another_topic(self._shown, f"offset {start} is gone while it is read")
-                elif not error.retriable():
-                    raise KafkaException(error)
-            if found:
+                self.position += 1
+                yield _message(message)
+                if self.position == end:
+                    return
                 # Whoever takes messages may take long between them.
                 heard = time.monotonic()
-            elif time.monotonic() - heard > self._settings.idle_seconds:
-                raise not_reached(self._shown, _last(self._said))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                # A transaction that is open now may end before `end`.
+                self.position = min(end, message.offset())
+                return
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise another_topic(self._shown, f"offset {start} is gone while it is read")
+            else:
+                raise KafkaException(error)
 
 
 def _message(found: Any) -> Message:
@@ -147,6 +145,8 @@ def _configuration(asked: Wanted, settings: IngestSettings, root: Path) -> dict[
         "auto.offset.reset": "error",
         "allow.auto.create.topics": False,
         "check.crcs": True,
+        # The next partition is asked for behind the last answer.
+        "fetch.wait.max.ms": 20,
         # A batch is committed before the next one is asked for.
         "max.poll.interval.ms": _LONGEST_MILLIS,
         "socket.timeout.ms": int(min(settings.idle_seconds, 300) * 1000),

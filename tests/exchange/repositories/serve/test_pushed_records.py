@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -99,8 +100,18 @@ def blocks(tiny: Tiny, name: str = "root") -> list[AddData]:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    return project(tmp_path_factory.mktemp("pushed") / "p")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """Nobody changes it."""
+    return project(tmp_path_factory.mktemp("pristine") / "p")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, pristine: Tiny) -> Tiny:
+    return copied(pristine, tmp_path_factory.mktemp("pushed") / "p")
+
+
+def copied(pristine: Tiny, root: Path) -> Tiny:
+    return Tiny(shutil.copytree(pristine.root, root))
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +270,10 @@ def test_a_server_takes_no_records_unless_it_is_asked_to(tiny: Tiny) -> None:
 # --- Ends of either side ---
 
 
-def test_a_server_that_dies_between_commit_and_answer_doubles_nothing(tmp_path: Path) -> None:
-    tiny = project(tmp_path / "p")
+def test_a_server_that_dies_between_commit_and_answer_doubles_nothing(
+    tmp_path: Path, pristine: Tiny
+) -> None:
+    tiny = copied(pristine, tmp_path / "p")
     with serving(tiny, KILL_BEFORE_ANSWER="1") as server, pytest.raises(httpx.TransportError):
         send(server, LINE % 1, key="once")
     assert tiny.ids("root") == [1]
@@ -270,8 +283,11 @@ def test_a_server_that_dies_between_commit_and_answer_doubles_nothing(tmp_path: 
     assert tiny.ids("root") == [1]
 
 
-def test_a_server_that_dies_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    tiny = project(tmp_path / "p")
+@pytest.mark.slow  # starts two servers for each step
+def test_a_server_that_dies_at_any_step_loses_and_doubles_nothing(
+    tmp_path: Path, pristine: Tiny
+) -> None:
+    tiny = copied(pristine, tmp_path / "p")
     with serving(tiny) as server:
         send(server, LINE % 1, key="first")
     for step in range(20):
