@@ -259,6 +259,22 @@ def test_a_cluster_that_dies_while_it_is_read_loses_nothing(tmp_path: Path, topi
         assert len(rest) <= 1
 
 
+def test_a_cluster_that_was_made_anew_is_not_taken_for_the_one_before(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    with kafka() as gone:
+        gone.send(topic, '{"id": 1}')
+        poller = source(tmp_path, gone.url(topic))
+        assert len(rows(poller.poll())) == 1
+    cluster.send(topic, '{"id": 2}', '{"id": 3}')
+    poller.step = FetchStepUrl(url=cluster.url(topic))
+    before = poller.state
+    with pytest.raises(IngestError) as raised:
+        poller.poll()
+    assert raised.value.code == "E0478"
+    assert poller.state == before
+
+
 def test_a_topic_that_is_not_there_is_told(tmp_path: Path, cluster: Cluster) -> None:
     error = refused(tmp_path, cluster.url("nowhere"))
     assert error.code == "E0476"
