@@ -160,7 +160,7 @@ def _check_headers(step: FetchStepUrl) -> None:
         raise IngestError(
             f"{kafka.named(step.url)} is no address of a web server, so there are no headers to "
             "send",
-            code="E0480",
+            code="E0446",
             help="remove `fetch.headers`; user and password stand before the brokers",
         )
     if step.headers and is_database(step.url):

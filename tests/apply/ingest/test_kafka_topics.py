@@ -113,7 +113,7 @@ def test_bad_messages_stop_the_run_or_are_counted(made: Made) -> None:
     )
     said = made.program("apply", "-y")
     assert said.code == 1
-    assert "E0479" in said.err
+    assert "E0445" in said.err
     assert "offset 1 of partition 0" in said.err
     made.define(
         "timestamp=event_time&offset=at&headers=about",

@@ -62,7 +62,7 @@ def test_messages_without_keys_are_appended(odfbuild: Program, cluster: Cluster)
         ("plain", ["--merge", "ledger"], "E0143"),
         ("plain", ["--merge", "snapshot"], "E0143"),
         ("plain", ["--key", "nothing"], "E0142"),
-        ("absent", [], "E0476"),
+        ("absent", [], "E0442"),
     ],
 )
 def test_what_cannot_be_proposed_is_told(

@@ -62,7 +62,7 @@ def is_kafka(url: str) -> bool:
 
 
 def wanted(url: str, shown: str) -> Wanted:
-    """What `url` asks for, which messages may show as `shown`. Raises `IngestError` E0480."""
+    """What `url` asks for, which messages may show as `shown`. Raises `IngestError` E0446."""
     place, _, query = url[len(_PREFIX) :].partition("?")
     host, _, topic = place.partition("/")
     login, at, brokers = host.rpartition("@")
@@ -124,18 +124,18 @@ def tombstones_of(asked: Wanted, merge: MergeStrategy | None) -> Tombstones:
 
 
 def check_reading(asked: Wanted, read: ReadStep, merge: MergeStrategy, shown: str) -> None:
-    """Raise `IngestError` E0481 where messages are read or merged as something else."""
+    """Raise `IngestError` E0447 where messages are read or merged as something else."""
     if not isinstance(read, ReadStepNdJson):
         raise IngestError(
             f"messages come as NdJson, which `read: {{kind: {read.KIND}}}` cannot read",
-            code="E0481",
+            code="E0447",
             location=InDefinition.of("read", "kind"),
             help="use `read: {kind: NdJson}`",
         )
     if merge.KIND in ("Snapshot", "ChangelogStream"):
         raise IngestError(
             f"`merge: {{kind: {merge.KIND}}}` does not fit the messages of {named(shown)}",
-            code="E0481",
+            code="E0447",
             location=InDefinition.of("merge", "kind"),
             notes=(
                 "Snapshot takes what a run reads for the whole current state, and ChangelogStream "
@@ -147,7 +147,7 @@ def check_reading(asked: Wanted, read: ReadStep, merge: MergeStrategy, shown: st
     if asked.tombstones == "retract" and not isinstance(merge, MergeStrategyUpsertStream):
         raise IngestError(
             f"`merge: {{kind: {merge.KIND}}}` cannot retract what a tombstone is about",
-            code="E0481",
+            code="E0447",
             location=InDefinition.of("fetch", "url"),
             help="use `merge: {kind: UpsertStream}`, or `tombstones=skip`",
         )
@@ -182,5 +182,5 @@ def _no_key(shown: str) -> IngestError:
 
 def _wrong(shown: str, what: str, help: str) -> IngestError:
     return IngestError(
-        f"'{named(shown)}' cannot be the address of a topic: {what}", code="E0480", help=help
+        f"'{named(shown)}' cannot be the address of a topic: {what}", code="E0446", help=help
     )

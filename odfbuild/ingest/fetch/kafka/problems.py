@@ -12,7 +12,7 @@ def not_reached(shown: str, said: str) -> IngestError:
     """The error for brokers that do not answer, or not any more."""
     return _problem(
         f"the brokers of {shown} do not answer",
-        "E0474",
+        "E0440",
         said,
         "correct the brokers in `fetch.url`, start them, or run `odfbuild apply` again: nothing "
         "was committed, and nothing is lost",
@@ -23,7 +23,7 @@ def refused(shown: str, said: str) -> IngestError:
     """The error for a login or certificate that brokers do not take, or that lacks a right."""
     return _problem(
         f"the brokers of {shown} refuse this login",
-        "E0475",
+        "E0441",
         said,
         "correct user, password, `sasl`, `tls` and certificates in `fetch.url`, or grant the "
         "rights to describe and read the topic",
@@ -33,7 +33,7 @@ def refused(shown: str, said: str) -> IngestError:
 def no_topic(shown: str, topic: str, said: str) -> IngestError:
     """The error for a topic that is not there."""
     help = "correct the topic in `fetch.url`, or create it"
-    return _problem(f"{shown} has no topic '{topic}'", "E0476", said, help)
+    return _problem(f"{shown} has no topic '{topic}'", "E0442", said, help)
 
 
 def gap(shown: str, partition: int, position: int, low: int) -> IngestError:
@@ -41,7 +41,7 @@ def gap(shown: str, partition: int, position: int, low: int) -> IngestError:
     return _problem(
         f"{low - position} offsets of partition {partition} of {shown} are gone before they were "
         f"read: it was read up to {position}, and begins at {low} now",
-        "E0477",
+        "E0443",
         "messages are older than the retention of the topic",
         "add `gaps=skip` to `fetch.url` to go on without them, and run `odfbuild apply` more often "
         "or raise the retention of the topic",
@@ -52,7 +52,7 @@ def another_topic(shown: str, why: str) -> IngestError:
     """The error for a topic whose offsets are not those that were read."""
     return _problem(
         f"{shown} is not the topic that was read before: {why}",
-        "E0478",
+        "E0444",
         "offsets of another topic would say nothing of what was read",
         "connect to the cluster as before, or run `odfbuild reset` for this dataset and read the "
         "topic from its beginning",
@@ -63,7 +63,7 @@ def bad_message(shown: str, partition: int, offset: int, why: str, help: str) ->
     """The error for a message that is no record."""
     return _problem(
         f"the message at offset {offset} of partition {partition} of {shown} is no record: {why}",
-        "E0479",
+        "E0445",
         "",
         help,
     )

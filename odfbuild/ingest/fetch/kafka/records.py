@@ -72,7 +72,7 @@ class Lines:
     def of(self, message: Message) -> Iterator[bytes]:
         """The lines of a message, without line breaks; none for one that is left out.
 
-        Raises `IngestError` E0479. One that is no JSON is passed on where the read step skips bad
+        Raises `IngestError` E0445. One that is no JSON is passed on where the read step skips bad
         records, and counts them.
         """
         try:
