@@ -50,7 +50,7 @@ from odfbuild.ingest.push_sources import Counted, attribute_of, choose_source, k
 from odfbuild.ingest.secrets import scrub_error
 from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import AddPushSource, DatasetKind, SourceState
+from odfbuild.odf.model import AddPushSource, DatasetKind, ReadStepJson, SourceState
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.project.model import Config
 from odfbuild.records.arrays import of_numbers
@@ -310,6 +310,8 @@ class Intake:
             dataset=dataset, source=handed.source, data=handed.file, event_time=handed.event_time
         ).under(self._config)
         refuse_other_kind(handed.file, source.read, _CALLED, dataset)
+        if isinstance(source.read, ReadStepJson) and source.read.sub_path is None:
+            _put_into_list(handed.file)
         return arrival_of(request, source, handed.file, state, _CALLED, self._config)
 
     def _audit(self, dataset: str, warnings: list[str]) -> Audit | None:
@@ -330,6 +332,13 @@ class Intake:
         if isinstance(error, OdfbuildError):
             return scrub_error(error)
         return unforeseen(error, self._workspace.cache, f"working on '{dataset}'", dataset)
+
+
+def _put_into_list(file: Path) -> None:
+    """Make an object in JSON a list of one, which is what can be read."""
+    data = file.read_bytes()
+    if data.lstrip()[:1] == b"{":
+        file.write_bytes(b"[%s]" % data)
 
 
 def _joined(
