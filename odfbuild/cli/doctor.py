@@ -14,7 +14,7 @@ def doctor(
     context: typer.Context,
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also start Spark and connect to databases.")
+        bool, typer.Option("--deep", help="Also start Spark and connect to databases and Kafka.")
     ] = False,
     as_json: JsonOptions,
 ) -> int:

@@ -6,6 +6,7 @@ Pure. Source: specification, `SourceCaching`; reference behaviour, ingest iterat
 from __future__ import annotations
 
 from odfbuild.ingest.fetch.database.address import place_of
+from odfbuild.ingest.fetch.kafka.address import is_kafka, topic_of
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, SOURCE_NAME
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
@@ -31,8 +32,12 @@ def has_moved(step: FetchStep, projection: Projection | None) -> bool:
     if source is None:
         return True
     if isinstance(step, FetchStepUrl) and isinstance(source.fetch, FetchStepUrl):
-        return place_of(step.url) != place_of(source.fetch.url)
+        return _place(step.url) != _place(source.fetch.url)
     return type(step) is not type(source.fetch)
+
+
+def _place(url: str) -> str:
+    return topic_of(url) if is_kafka(url) else place_of(url)
 
 
 def reason_to_rest(

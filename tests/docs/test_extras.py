@@ -186,6 +186,7 @@ _COMMANDS: dict[str, list[str]] = {
     "gcs": ["STORAGE_EMULATOR_HOST=http://127.0.0.1:9 " + _CONNECT.format("gs")],
     "azure": ["AZURE_STORAGE_ACCOUNT_NAME=nobody " + _CONNECT.format("az")],
     "databases": [],
+    "kafka": [],
     "mqtt": [],
     "share": ["odfbuild key status root derived"],
     "serve": [

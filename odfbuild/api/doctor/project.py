@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
 from odfbuild.ingest.fetch.database.address import is_database
+from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.inspect.health import Check, fail, ok, warn
 from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
@@ -85,26 +86,50 @@ def containers(found: Mapping[str, FetchStep]) -> list[str]:
 
 def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
     """Whether each database that sources read can be reached, and has the table."""
+
+    def ask(url: str) -> str:
+        from odfbuild.ingest.fetch.database.look import look_at_database
+
+        looked = look_at_database(url, config.ingest, config.root)
+        return count(len(looked.columns), "column")
+
+    return _answers("databases", found, is_database, ask)
+
+
+def topics(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each topic of Kafka that sources read can be reached."""
+
+    def ask(url: str) -> str:
+        from odfbuild.ingest.fetch.kafka.look import size_of_topic
+
+        return count(size_of_topic(url, config.ingest, config.root), "message")
+
+    return _answers("topics", found, is_kafka, ask)
+
+
+def _answers(
+    title: str,
+    found: Mapping[str, FetchStep],
+    is_asked: Callable[[str], bool],
+    ask: Callable[[str], str],
+) -> Iterator[Check]:
+    """What servers answer for the addresses of sources."""
     asked = {
         name: step.url
         for name, step in found.items()
-        if isinstance(step, FetchStepUrl) and is_database(step.url)
+        if isinstance(step, FetchStepUrl) and is_asked(step.url)
     }
     if not asked:
-        yield ok("databases", "no source needs any")
+        yield ok(title, "no source needs any")
         return
-    from odfbuild.ingest.fetch.database.look import look_at_database
-
     answers, problems = [], []
     for name, url in asked.items():
         try:
-            looked = look_at_database(url, config.ingest, config.root)
+            answers.append(f"{name} ({ask(url)})")
         except OdfbuildError as error:
             problems.append((name, error))
-        else:
-            answers.append(f"{name} ({count(len(looked.columns), 'column')})")
     if problems:
         said = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
-        yield fail("databases", " | ".join(said), problems[0][1].help or "")
+        yield fail(title, " | ".join(said), problems[0][1].help or "")
     else:
-        yield ok("databases", f"answered for {', '.join(answers)}")
+        yield ok(title, f"answered for {', '.join(answers)}")

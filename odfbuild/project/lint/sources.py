@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.database.address import is_database, wanted
+from odfbuild.ingest.fetch.kafka.address import is_kafka
+from odfbuild.ingest.fetch.kafka.address import wanted as topic
 from odfbuild.odf.model import (
     DatasetSnapshot,
     FetchStepContainer,
@@ -64,7 +66,7 @@ def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
 def _fetch(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
     match event.fetch:
         case FetchStepUrl(url=url, headers=headers):
-            yield from _address(url, (*path, "url"))
+            yield from (_topic if is_kafka(url) else _address)(url, (*path, "url"))
             for number, header in enumerate(headers or ()):
                 if _SECRET_NAME.fullmatch(header.name) and _FROM_ENVIRONMENT not in header.value:
                     yield _secret(f"the header {header.name}", (*path, "headers", number, "value"))
@@ -113,6 +115,24 @@ def _cursor(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
 def _listed(things: list[str]) -> str:
     *first, last = things
     return f"{', '.join(first)} and {last}"
+
+
+def _topic(url: str, path: Path) -> Iterator[Flaw]:
+    try:
+        asked = topic(url, url)
+    except IngestError:
+        return  # `validate` tells it
+    if asked.password and _FROM_ENVIRONMENT not in asked.password:
+        yield _secret("a password in the address", path)
+    hosts = [each.rpartition(":")[0] or each for each in asked.brokers.split(",")]
+    if not asked.tls and any(h not in _LOOPBACK and _FROM_ENVIRONMENT not in h for h in hosts):
+        yield Flaw(
+            "open-transport",
+            "what comes over kafka: can be read and changed in transit",
+            "add `tls=on` to the parameters of the address",
+            path,
+            length=len(url),
+        )
 
 
 def _address(url: str, path: Path) -> Iterator[Flaw]:
