@@ -48,3 +48,9 @@ EXPANDED_TABLES = 1_000
 
 QUERY_ERRORS = 50
 """The number of errors told of one query: whoever corrects these sees the others next."""
+
+API_PAGE_BYTES = 256 << 20
+"""The size of one response of an API, which is in memory as a whole."""
+
+CONVERT_MEMORY = 4 << 30
+"""Bytes of memory that converting one file may take, such as a spreadsheet."""

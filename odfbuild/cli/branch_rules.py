@@ -45,7 +45,7 @@ _COMMANDS = {
     Rule.WHOLE: ("gc, lock list, lock break, doctor, branch list, branch show, branch delete",),
     Rule.PROMOTES: ("promote",),
     Rule.FILES: (
-        "init, fmt, show, schema, migrate definitions, migrate dbt, version, ci comment",
+        "init, fmt, show, schema, convert, migrate definitions, migrate dbt, version, ci comment",
         "engine serve, engine status, engine stop",
     ),
 }

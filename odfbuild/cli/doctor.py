@@ -14,7 +14,11 @@ def doctor(
     context: typer.Context,
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also start Spark and connect to databases and Kafka.")
+        bool,
+        typer.Option(
+            "--deep",
+            help="Also start Spark, and connect to databases, Kafka, APIs and SFTP servers.",
+        ),
     ] = False,
     as_json: JsonOptions,
 ) -> int:

@@ -52,6 +52,7 @@ SECTIONS = {
         "corrections",
         "freshness",
         "decode",
+        "convert",
         "schema",
     ),
     "Prove": ("test", "verify", "provenance"),
@@ -59,6 +60,11 @@ SECTIONS = {
     "Maintain": ("branch", "gc", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""
+
+_TAKE_WORDS = ("convert",)
+"""Verbs that read options themselves, as definitions have them, too."""
+
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
 
@@ -105,5 +111,6 @@ def _command(name: str) -> Any:
         made.name = name
         return made
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=Verb, hidden=name in ALIASES)(apart(verb))
+    settings = _PASSED_ON if name in _TAKE_WORDS else None
+    alone.command(name, cls=Verb, hidden=name in ALIASES, context_settings=settings)(apart(verb))
     return get_command(alone)

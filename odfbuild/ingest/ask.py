@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.facts import SourceFacts
+from odfbuild.ingest.fetch.api_address import is_api
 from odfbuild.ingest.fetch.http import (
     Request,
     answered,
@@ -45,9 +46,9 @@ class Question(Value):
 
 def is_asked(step: FetchStep) -> TypeGuard[FetchStepUrl]:
     """Whether a fetch step reads from a web server, as far as its text tells."""
-    return isinstance(step, FetchStepUrl) and step.url.lower().startswith(
-        ("http://", "https://", "${{")
-    )
+    if not isinstance(step, FetchStepUrl) or is_api(step.url):
+        return False
+    return step.url.lower().startswith(("http://", "https://", "${{"))
 
 
 def ask_servers(

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from odfbuild.errors import EnvironmentProblem, IngestError
+from odfbuild.ingest.fetch.api_address import api_wanted, check_api_merge, is_api
 from odfbuild.ingest.fetch.database.address import check_merge, is_database, named, wanted
 from odfbuild.ingest.fetch.kafka import address as kafka
+from odfbuild.ingest.fetch.sftp_address import is_sftp, sftp_place
 from odfbuild.odf.model import (
     AddPushSource,
     FetchStep,
@@ -102,6 +104,8 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
             from odfbuild.ingest.fetch.files_glob import check_order
 
             yield ("fetch", "order"), partial(check_order, step)
+            if is_sftp(step.path) and "${{" not in step.path:
+                yield ("fetch", "path"), partial(sftp_place, step.path, step.path, is_pattern=True)
             yield ("fetch", "eventTime"), partial(check_event_time, step.event_time)
         case FetchStepMqtt():
             from odfbuild.ingest.fetch.mqtt import check_topics
@@ -125,6 +129,15 @@ def _check_format(source: SetPollingSource) -> None:
         what, code = "a table of kartothek comes", "E1367"
     elif isinstance(step, FetchStepUrl) and is_database(step.url):
         what, code = "a table or query of a database comes", "E0471"
+    elif isinstance(step, FetchStepUrl) and is_api(step.url):
+        if not source.prepare and not isinstance(source.read, ReadStepNdJson):
+            raise IngestError(
+                "records of an API come as NDJSON, which "
+                f"`read: {{kind: {source.read.KIND}}}` cannot read",
+                code="E0486",
+                help="use `read: {kind: NdJson}`",
+            )
+        return
     else:
         return
     if not isinstance(source.read, ReadStepParquet):
@@ -143,6 +156,12 @@ def _check_cursor(source: SetPollingSource) -> None:
         except IngestError:
             return  # told of the address itself
         check_merge(asked, source.merge, step.url)
+    if isinstance(step, FetchStepUrl) and is_api(step.url):
+        try:
+            found = api_wanted(step.url, step.url)
+        except IngestError:
+            return  # as above
+        check_api_merge(found, source.merge, step.url)
 
 
 def _check_topic(source: SetPollingSource) -> None:
@@ -178,6 +197,8 @@ def templates_of(step: FetchStep) -> Iterator[tuple[Path, str]]:
             yield ("url",), step.url
             for number, header in enumerate(step.headers or ()):
                 yield ("headers", number, "value"), header.value
+        case FetchStepFilesGlob(path=path) if is_sftp(path):
+            yield ("path",), path
         case FetchStepContainer():
             yield ("image",), step.image
             for number, argument in enumerate(step.args or ()):

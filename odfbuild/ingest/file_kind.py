@@ -22,7 +22,8 @@ _PACKED = (
 )
 """What files begin with, and the step that unpacks them."""
 _OFFICE = re.compile(
-    rb"PK\x03\x04.{26}(\[Content_Types\]\.xml|mimetypeapplication/vnd\.oasis)"
+    rb"PK\x03\x04.{26}(\[Content_Types\]\.xml|_rels/\.rels|docProps/|xl/"
+    rb"|mimetypeapplication/vnd\.oasis)"
     rb"|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     re.DOTALL,
 )
@@ -53,7 +54,8 @@ def refuse_other_kind(file: Path, read: ReadStep, name: str, dataset: str) -> No
 def _other_kind(file: Path, read: ReadStep) -> tuple[str, str] | None:
     head = _head(file)
     if _OFFICE.match(head):
-        return "an Office document", "export the table from it as CSV"
+        step = "kind: Pipe, command: [odfbuild, convert, spreadsheet]"
+        return "an Office document", f"convert its table: `{step}` in `prepare`"
     archive = packed(file)
     if archive is not None:
         return f"a {archive[0]} file", f"unpack it: `{archive[1]}` in `prepare`"

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from odfbuild.errors import InDefinition, IngestError
+from odfbuild.errors import InDefinition, IngestError, OdfbuildError
+from odfbuild.ingest.convert.run import run_conversion
+from odfbuild.ingest.convert.words import conversion_of, is_conversion
 from odfbuild.ingest.file_kind import packed
 from odfbuild.ingest.process import Finished, run_to_file
 from odfbuild.ingest.secrets import scrub
@@ -51,11 +53,13 @@ def prepare(
     for number, step in enumerate(steps):
         target = scratch / f"prepared-{number}"
         try:
-            if isinstance(step, PrepStepPipe):
+            if isinstance(step, PrepStepPipe) and is_conversion(step.command):
+                run_conversion(step.command[2:], file, target, name, settings)
+            elif isinstance(step, PrepStepPipe):
                 _pipe(step, file, target, name, root, settings)
             else:
                 name = _decompress(step, file, target, name, settings.max_unpacked_bytes)
-        except IngestError as error:
+        except OdfbuildError as error:
             raise error.or_at(InDefinition.of("prepare", number)) from None
         except OSError as error:
             raise IngestError(
@@ -185,7 +189,9 @@ def _pipe(
 
 
 def check_pipe(step: PrepStepPipe) -> None:
-    """Raise `IngestError` when there is nothing to run."""
+    """Raise `IngestError` when there is nothing to run, or a conversion that cannot be done."""
+    if is_conversion(step.command):
+        conversion_of(step.command[2:])
     if not step.command:
         raise IngestError(
             "the pipe has no command", code="E0414", help="name a program in `prepare.command`"

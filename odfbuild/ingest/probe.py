@@ -22,6 +22,7 @@ from odfbuild.ingest.fetch.files_glob import (
     new_files,
 )
 from odfbuild.ingest.fetch.result import LAST_MODIFIED
+from odfbuild.ingest.fetch.sftp_address import is_elsewhere, is_sftp
 from odfbuild.odf.model import (
     FetchStepFilesGlob,
     FetchStepUrl,
@@ -30,7 +31,6 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SourceState,
 )
-from odfbuild.store.remote import scheme_of
 
 Count = Callable[[Sequence[PrepStep], ReadStep, str], int | None]
 """As `count_records`."""
@@ -49,7 +49,7 @@ _ASKED_AT_APPLY = {
 def listing(source: SetPollingSource, root: str) -> list[str]:
     """The files here that match the pattern of a source, if it has one."""
     step = source.fetch
-    if not isinstance(step, FetchStepFilesGlob) or scheme_of(step.path) is not None:
+    if not isinstance(step, FetchStepFilesGlob) or is_elsewhere(step.path):
         return []
     return matching_files(step.path, root)
 
@@ -70,15 +70,19 @@ def probe(
     Raises `IngestError` when the source itself is wrong, such as two files with one base name.
     """
     step = source.fetch
-    if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
-        return SourceFacts(
-            "unknown", message="the object store is checked for new objects at apply"
-        )
+    if isinstance(step, FetchStepFilesGlob) and is_elsewhere(step.path):
+        return SourceFacts("unknown", message=_listed_at_apply(step.path))
     if isinstance(step, FetchStepFilesGlob):
         return _probe_glob(source, step, state, str(root), listed, may_open, count)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         return _probe_file(source, step.url, state, root, content, may_open, count)
     return SourceFacts("unknown", message=f"{_ASKED_AT_APPLY[step.KIND]} at apply")
+
+
+def _listed_at_apply(pattern: str) -> str:
+    if is_sftp(pattern):
+        return "the server is checked for new files at apply"
+    return "the object store is checked for new objects at apply"
 
 
 def _probe_glob(

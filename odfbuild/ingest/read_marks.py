@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from odfbuild.fallbacks import falling_back
 from odfbuild.ingest.fetch.result import Fetched
+from odfbuild.ingest.fetch.sftp_address import is_elsewhere
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
 from odfbuild.store.files import read_bounded
 from odfbuild.store.machine_key import is_sealed, seal
-from odfbuild.store.remote import scheme_of
 
 _FOLDER = "files-read"
 _MOST = 128 << 20
@@ -39,7 +39,7 @@ class FileMark(NamedTuple):
 
 def look_at(step: FetchStep, fetched: Fetched) -> FileMark | None:
     """How a file of a pattern looks that is about to be read; `None` for other data."""
-    if not isinstance(step, FetchStepFilesGlob) or scheme_of(step.path) is not None:
+    if not isinstance(step, FetchStepFilesGlob) or is_elsewhere(step.path):
         return None
     try:
         return _look(str(fetched.file))

@@ -11,19 +11,29 @@ import gzip
 import io
 import itertools
 import json
+import shlex
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from odfbuild.errors import IngestError, Location
+from odfbuild.ingest.convert.run import run_conversion
+from odfbuild.ingest.convert.words import KINDS as CONVERSIONS
+from odfbuild.ingest.convert.words import OUTPUTS as CONVERTED_TO
+from odfbuild.ingest.convert.words import conversion_of
 from odfbuild.ingest.guess import Column, InferredFormat, guess, guess_key
+from odfbuild.ingest.settings import IngestSettings
 
 RECORDS = 10_000
 """How many records are looked at, of all files together, of each the same share."""
 _FEWEST = 100
+_CONVERTED_FILES = 5
+"""Files that are converted to look at them: each is read as a whole."""
 
 _FORMATS = {
     ".csv": "Csv",
@@ -38,17 +48,30 @@ _PACKED = {".gz": "Gzip", ".zip": "Zip"}
 _SEPARATORS = ",;\t|"
 _T = TypeVar("_T")
 
-FORMATS = tuple(sorted(each[1:] for each in _FORMATS))
+_CONVERTED = {
+    ".xlsx": "spreadsheet",
+    ".xlsm": "spreadsheet",
+    ".ods": "spreadsheet",
+    ".avro": "avro",
+    ".orc": "orc",
+}
+"""Conversions that names of files tell."""
+
+FORMATS = (*sorted(each[1:] for each in _FORMATS), *CONVERSIONS)
 """What a format may be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a file is written: `kind` of its read step, separator, `Gzip` or `Zip` around it."""
+    """How a file is written: `kind` of its read step, separator, `Gzip` or `Zip` around it.
+
+    `convert` are the words of the conversion that it needs before it is read, if any.
+    """
 
     kind: str
     separator: str = ","
     packed: str | None = None
+    convert: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +88,37 @@ class Sample:
 
 
 def form_of(name: str, called: str | None = None) -> Form | None:
-    """The form that a file name tells, or that it is `called`; `None` when neither does."""
+    """The form that a file name tells, or that it is `called`; `None` when neither does.
+
+    It may be called by the words of a conversion: `spreadsheet --sheet Prices`.
+    """
     stem, packed = name.lower(), None
     for suffix, how in _PACKED.items():
         if stem.endswith(suffix):
             stem, packed = stem.removesuffix(suffix), how
     suffix = f".{called}" if called else Path(stem).suffix
+    words = shlex.split(called) if called else [_CONVERTED.get(suffix, "")]
+    if words and words[0] in CONVERSIONS:
+        return _form_of_conversion(words, packed)
     kind = _FORMATS.get(suffix)
     return Form(kind, "\t" if suffix == ".tsv" else ",", packed) if kind else None
 
 
+def _form_of_conversion(words: Sequence[str], packed: str | None) -> Form | None:
+    wanted = conversion_of(words)
+    if wanted.kind != "archive":
+        return Form(CONVERTED_TO[wanted.kind], packed=packed, convert=tuple(words))
+    inner = form_of(wanted.one("match") or "")
+    # What Zip would unpack is the archive itself.
+    return None if inner is None else replace(inner, packed=None, convert=tuple(words))
+
+
 def look_at(files: Sequence[Path], form: Form) -> Sample:
     """What the first records of `files` look like; all of them have that form."""
+    if form.convert:
+        with tempfile.TemporaryDirectory() as folder:
+            converted = [_converted(each, form, Path(folder)) for each in files[:_CONVERTED_FILES]]
+            return _as_converted(look_at(converted, replace(form, packed=None, convert=())), form)
     match form.kind:
         case "Csv":
             return _csv(files, form)
@@ -87,6 +129,21 @@ def look_at(files: Sequence[Path], form: Form) -> Sample:
     return Sample(
         form, guess(_shares([_json_records(each, form) for each in files]), is_text=False)
     )
+
+
+def _as_converted(sample: Sample, form: Form) -> Sample:
+    return replace(sample, form=replace(sample.form, packed=form.packed, convert=form.convert))
+
+
+def _converted(file: Path, form: Form, folder: Path) -> Path:
+    source = file
+    if form.packed:
+        source = folder / "unpacked"
+        with _unpacked(file, form.packed) as data, source.open("wb") as sink:
+            shutil.copyfileobj(data, sink)
+    target = folder / f"{len(list(folder.iterdir()))}-{file.name}"
+    run_conversion(form.convert, source, target, file.name, IngestSettings())
+    return target
 
 
 def _shares(files: Sequence[Iterator[_T]]) -> list[list[_T]]:

@@ -14,9 +14,9 @@ from dataclasses import replace
 from odfbuild.ingest.content import FileMark, mark_of
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import matching_files
+from odfbuild.ingest.fetch.sftp_address import is_elsewhere
 from odfbuild.odf.model import FetchStepFilesGlob, FetchStepUrl, SetPollingSource
 from odfbuild.store.disposable import RACY_NS
-from odfbuild.store.remote import scheme_of
 from odfbuild.values import Value
 
 
@@ -52,7 +52,7 @@ def look(
     those that were read.
     """
     step = source.fetch
-    if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None:
+    if isinstance(step, FetchStepFilesGlob) and not is_elsewhere(step.path):
         if listed is None:
             listed = matching_files(step.path, root)
         marks = _marks(listed) if closely else None

@@ -125,6 +125,7 @@ NOT_SELECTING = {
     "tail": "is about one dataset",
     "reset": "takes back one dataset and those that read it",
     "decode": "is about one object",
+    "convert": "is about one file",
     "schema": "is about the protocol",
     "version": "is about the program",
     "doctor": "is about the machine and the whole project",

@@ -187,6 +187,9 @@ _COMMANDS: dict[str, list[str]] = {
     "azure": ["AZURE_STORAGE_ACCOUNT_NAME=nobody " + _CONNECT.format("az")],
     "databases": [],
     "kafka": [],
+    "office": [],
+    "avro": [],
+    "sftp": [],
     "mqtt": [],
     "share": ["odfbuild key status root derived"],
     "serve": [

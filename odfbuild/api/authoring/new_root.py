@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from odfbuild.api.authoring.first_fetched import first_fetched
 from odfbuild.api.authoring.new_request import NewDatasetRequest, check_column, missing
 from odfbuild.api.authoring.scaffold import Root
 from odfbuild.errors import ProjectError
+from odfbuild.ingest.fetch.api_address import api_wanted
 from odfbuild.ingest.fetch.files_glob import matching_files
+from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.guess import InferredFormat
 from odfbuild.ingest.sample import FORMATS, Form, form_of, look_at
+from odfbuild.odf.model import FetchStepFilesGlob, FetchStepUrl
 from odfbuild.project.model import Config
 from odfbuild.wording import did_you_mean
 
@@ -31,11 +37,18 @@ def root_wanted(wanted: NewDatasetRequest, config: Config) -> Root:
         raise missing(
             f"a root of kind '{wanted.kind}' needs to know {what}",
             f"odfbuild new {wanted.kind} {wanted.name} "
-            + {"files": "'data/orders/*.csv'", "s3": "s3://bucket/orders.csv"}.get(
-                wanted.kind, "https://example.org/orders.csv"
-            ),
+            + {
+                "files": "'data/orders/*.csv'",
+                "s3": "s3://bucket/orders.csv",
+                "http": "https://api.example.org/orders",
+                "sftp": "'sftp://reader@files.example.org/orders/*.csv'",
+            }.get(wanted.kind, "https://example.org/orders.csv"),
         )
-    return _from_files(wanted, config) if wanted.kind == "files" else _from_address(wanted, config)
+    if wanted.kind == "files":
+        return _from_files(wanted, config)
+    if wanted.kind == "http":
+        return _from_api(wanted, config)
+    return _from_server(wanted, config) if wanted.kind == "sftp" else _from_address(wanted, config)
 
 
 def _from_address(wanted: NewDatasetRequest, config: Config) -> Root:
@@ -74,6 +87,54 @@ def _from_files(wanted: NewDatasetRequest, config: Config) -> Root:
     return _completed(
         wanted, source=pattern, form=form, files=files, name_pattern=f"({_DAY})" if dated else None
     )
+
+
+def _from_server(wanted: NewDatasetRequest, config: Config) -> Root:
+    """A root of what an SFTP server has: its first file is fetched, to look at it."""
+    address = wanted.sources[0]
+    if len(wanted.sources) > 1 or not is_sftp(address):
+        raise missing(
+            f"'{' '.join(wanted.sources)}' is not one address of an SFTP server",
+            f"odfbuild new sftp {wanted.name} 'sftp://reader@files.example.org/orders/*.csv'",
+        )
+    form = _form(wanted, address.rpartition("/")[2])
+    is_pattern = re.search(r"[*?\[]", address.rpartition("@")[2]) is not None
+    step = FetchStepFilesGlob(path=address) if is_pattern else FetchStepUrl(url=address)
+    with first_fetched(step, config) as (file, name):
+        return _completed(
+            wanted,
+            source=address,
+            form=form,
+            files=(file,),
+            kind="files" if is_pattern else "sftp",
+            called=name.rpartition("/")[2],
+        )
+
+
+def _from_api(wanted: NewDatasetRequest, config: Config) -> Root:
+    """A root of what an API gives: its first page is fetched, to look at it."""
+    address = wanted.sources[0]
+    if len(wanted.sources) > 1 or not address.lower().startswith(("http://", "https://")):
+        raise missing(
+            f"'{' '.join(wanted.sources)}' is not one address of an API",
+            f"odfbuild new http {wanted.name} 'https://api.example.org/orders?limit=100'",
+        )
+    from odfbuild.ingest.fetch.api_look import look_at_api
+
+    looked = look_at_api(FetchStepUrl(url=address), config.ingest)
+    if wanted.merge is None and api_wanted(looked.address, looked.address).cursor:
+        wanted = replace(wanted, merge="ledger")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.ndjson"
+        file.write_bytes(b"".join(each + b"\n" for each in looked.records))
+        return _completed(
+            wanted,
+            source=looked.address,
+            form=Form("NdJson"),
+            files=(file,),
+            kind="http",
+            called="the first page",
+        )
 
 
 def _pattern(sources: Sequence[str], root: Path) -> tuple[str, tuple[Path, ...]]:
@@ -136,11 +197,14 @@ def _completed(
     files: Sequence[Path],
     kind: str | None = None,
     name_pattern: str | None = None,
+    called: str | None = None,
 ) -> Root:
     """The root with all that is known by now, once it is clear how its data is merged."""
     kind = kind or wanted.kind
     looked = [wanted.sample] if wanted.sample else list(files)
-    sample = look_at(looked, form_of(looked[0].name) or form) if looked else None
+    # A file that was fetched has a name of ours.
+    as_named = None if called else form_of(looked[0].name, wanted.read) if looked else None
+    sample = look_at(looked, as_named or form) if looked else None
     columns = [column.name for column in sample.guess.columns] if sample else []
     for name in wanted.key if columns else ():
         check_column(name, columns, "--key")
@@ -148,7 +212,7 @@ def _completed(
     proposed = wanted.key or found.key or found.state_key
     # Files bring what is new, unless each has all there is; an address gives all there is, and
     # again when it changes.
-    is_state = kind in ("url", "s3") or (found.state_key and not wanted.key)
+    is_state = kind in ("url", "s3", "sftp", "http") or (found.state_key and not wanted.key)
     usual = "snapshot" if is_state else "ledger" if proposed else "append"
     merge = wanted.merge or usual
     if merge != "append" and not proposed:
@@ -157,13 +221,14 @@ def _completed(
             "name them with --key, let odfbuild propose them from --sample FILE, "
             "or keep all records with --merge append",
         )
-    first = _sample_name(looked)
+    first = called or _sample_name(looked)
     return Root(
         kind=kind,
         name=wanted.name,
         source=source,
         read=form.kind,
         packed=form.packed,
+        convert=form.convert,
         merge=merge,
         sample=sample,
         sampled=first,

@@ -22,9 +22,11 @@ from odfbuild.project.yaml.version_1_1 import text_as_yaml
 from odfbuild.wording import count
 
 KINDS = {
-    "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
+    "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet, Excel, ODS",
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
+    "sftp": "a root that reads a file, or files of a pattern, of an SFTP server",
+    "http": "a root that reads records of an HTTP API, page by page",
     "database": "a root that reads a table or a query: postgresql:, mysql:, sqlite:, duckdb:",
     "kafka": "a root that reads the messages of a topic of Kafka",
     "push": "a root that gets its data by `odfbuild ingest`",
@@ -63,6 +65,7 @@ class Root:
     read: str
     merge: str
     packed: str | None = None
+    convert: tuple[str, ...] = ()
     sample: Sample | None = None
     sampled: str = ""
     key: tuple[str, ...] = ()
@@ -111,13 +114,14 @@ def root_text(root: Root, schema: str) -> str:
     key = root.key or (guess.key or guess.state_key if guess else ())
     event_time = guess.event_time if guess else None
     return _render(
-        root.kind if root.kind != "s3" else "url",
+        root.kind if root.kind not in ("s3", "sftp", "http") else "url",
         schema=schema,
         name=text_as_yaml(root.name),
         source=root.source,
         is_store=root.source.startswith(("s3:", "gs:", "az:")),
         name_pattern=root.name_pattern if event_time is None else None,
         packed=root.packed,
+        convert=root.convert,
         read=root.read,
         separator=root.sample.form.separator if root.sample else ",",
         header=root.sample is None or root.sample.header,

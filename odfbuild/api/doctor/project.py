@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
+from odfbuild.ingest.fetch.api_address import is_api
 from odfbuild.ingest.fetch.database.address import is_database
 from odfbuild.ingest.fetch.kafka.address import is_kafka
+from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.inspect.health import Check, fail, ok, warn
-from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
+from odfbuild.odf.model import (
+    FetchStep,
+    FetchStepContainer,
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    SetPollingSource,
+)
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -87,45 +95,76 @@ def containers(found: Mapping[str, FetchStep]) -> list[str]:
 def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
     """Whether each database that sources read can be reached, and has the table."""
 
-    def ask(url: str) -> str:
+    def look(url: str) -> str:
         from odfbuild.ingest.fetch.database.look import look_at_database
 
-        looked = look_at_database(url, config.ingest, config.root)
-        return count(len(looked.columns), "column")
+        return count(len(look_at_database(url, config.ingest, config.root).columns), "column")
 
-    return _answers("databases", found, is_database, ask)
+    yield from _tried("databases", _addresses(found, is_database), look)
 
 
 def topics(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
     """Whether each topic of Kafka that sources read can be reached."""
 
-    def ask(url: str) -> str:
+    def look(url: str) -> str:
         from odfbuild.ingest.fetch.kafka.look import size_of_topic
 
         return count(size_of_topic(url, config.ingest, config.root), "message")
 
-    return _answers("topics", found, is_kafka, ask)
+    yield from _tried("topics", _addresses(found, is_kafka), look)
 
 
-def _answers(
-    title: str,
-    found: Mapping[str, FetchStep],
-    is_asked: Callable[[str], bool],
-    ask: Callable[[str], str],
-) -> Iterator[Check]:
-    """What servers answer for the addresses of sources."""
-    asked = {
+def servers(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each SFTP server that sources read lets us in, and has the files."""
+    patterns = {
+        name: step.path
+        for name, step in found.items()
+        if isinstance(step, FetchStepFilesGlob) and is_sftp(step.path)
+    }
+
+    def look(address: str) -> str:
+        from odfbuild.ingest.fetch.sftp import look_at_sftp
+
+        is_pattern = address in patterns.values()
+        return count(look_at_sftp(address, config.ingest, is_pattern=is_pattern), "file")
+
+    yield from _tried("sftp servers", {**_addresses(found, is_sftp), **patterns}, look)
+
+
+def apis(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each HTTP API that sources read answers with records."""
+    steps = {
+        name: step
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and is_api(step.url)
+    }
+
+    def look(name: str) -> str:
+        from odfbuild.ingest.fetch.api_look import look_at_api
+
+        return f"{count(len(look_at_api(steps[name], config.ingest).records), 'record')} in a page"
+
+    yield from _tried("http apis", {name: name for name in steps}, look)
+
+
+def _addresses(found: Mapping[str, FetchStep], is_asked: Callable[[str], bool]) -> dict[str, str]:
+    """Addresses of one kind, by dataset."""
+    return {
         name: step.url
         for name, step in found.items()
         if isinstance(step, FetchStepUrl) and is_asked(step.url)
     }
+
+
+def _tried(title: str, asked: Mapping[str, str], look: Callable[[str], str]) -> Iterator[Check]:
+    """What looking at addresses of datasets gives."""
     if not asked:
         yield ok(title, "no source needs any")
         return
     answers, problems = [], []
-    for name, url in asked.items():
+    for name, address in asked.items():
         try:
-            answers.append(f"{name} ({ask(url)})")
+            answers.append(f"{name} ({look(address)})")
         except OdfbuildError as error:
             problems.append((name, error))
     if problems:

@@ -100,4 +100,6 @@ def _of_project(
         *look("containers", partial(machine.container, runtime[0] if runtime else None, users)),
         *(look("databases", partial(project.databases, sources, config)) if deep else ()),
         *(look("topics", partial(project.topics, sources, config)) if deep else ()),
+        *(look("http apis", partial(project.apis, sources, config)) if deep else ()),
+        *(look("sftp servers", partial(project.servers, sources, config)) if deep else ()),
     ]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import Fetched
+from odfbuild.ingest.fetch.sftp_address import is_elsewhere
 from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
 from odfbuild.plan.model import DatasetPlan
-from odfbuild.store.remote import scheme_of
 
 _FILES = 500
 """How many files of a batch are read in one job."""
@@ -46,7 +46,7 @@ def in_batches(step: FetchStep, found: Iterable[Fetched]) -> Iterator[Sequence[F
     The first is alone, because what comes of it may decide how others are read.
     """
     batch: list[Fetched] = []
-    local = isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None
+    local = isinstance(step, FetchStepFilesGlob) and not is_elsewhere(step.path)
     most, size = 1, 0
     try:
         for fetched in found:

@@ -23,6 +23,7 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, EngineResult, IngestTask
 from odfbuild.fallbacks import falling_back
 from odfbuild.ingest.fetch import Fetched, fetch
+from odfbuild.ingest.fetch.sftp_address import is_elsewhere
 from odfbuild.ingest.read_marks import FileMark, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.chain.projection import Projection
@@ -34,7 +35,6 @@ from odfbuild.odf.model import (
 )
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.project.model import Config
-from odfbuild.store.remote import scheme_of
 from odfbuild.store.workspace import Workspace
 
 _FILES = 64
@@ -155,7 +155,9 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
     source = changed[-1] if changed else base.polling_source if base else None
     if source is None or source.prepare or not isinstance(source.fetch, FetchStepFilesGlob):
         return None
-    if scheme_of(source.fetch.path) or (base and not isinstance(source.merge, MergeStrategyAppend)):
+    if is_elsewhere(source.fetch.path):
+        return None
+    if base and not isinstance(source.merge, MergeStrategyAppend):
         return None
     policies = (
         config.ingest.schema_policy(item.name),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from odfbuild.errors import InDefinition, IngestError, OdfbuildError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.result import Fetched
+from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.odf.model import (
     FetchStep,
     FetchStepContainer,
@@ -40,6 +41,10 @@ def fetch(step: FetchStep, state: SourceState | None, context: FetchContext) -> 
 
 def _steps(step: FetchStep, state: SourceState | None, context: FetchContext) -> Iterator[Fetched]:
     # Each kind may need a library that the others do not.
+    if isinstance(step, FetchStepFilesGlob) and is_sftp(step.path):
+        from odfbuild.ingest.fetch.sftp import fetch_sftp_files
+
+        return fetch_sftp_files(step, state, context)
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
         from odfbuild.ingest.fetch.object_glob import fetch_objects
 

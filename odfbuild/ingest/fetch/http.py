@@ -8,11 +8,12 @@ from __future__ import annotations
 import email.utils
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
@@ -28,10 +29,13 @@ from odfbuild.version import __version__
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
+
 _REDIRECTS = 10
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 120.0
 _MOVED = (301, 302, 303, 307, 308)
+_MOVED_AS_IT_IS = (307, 308)
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
@@ -50,12 +54,16 @@ class Request:
     moved: bool
     templates: tuple[str, ...]
 
+    def at(self, url: str, own: dict[bytes, bytes]) -> Request:
+        """The same request at another address, with other headers."""
+        return replace(self, url=url, own=own)
+
     def words(self, error: Exception) -> str:
         """What the library says about what was asked, unless it may repeat secrets."""
         return library_words(error, *self.templates)
 
 
-class _Again(Exception):
+class Again(Exception):
     """The request may succeed when it is repeated, after `wait` seconds if the server says so."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
@@ -76,7 +84,13 @@ def fetch_http(
         kept.forget()  # it was committed by a run that ended right then
     timeout = httpx.Timeout(settings.idle_seconds, connect=settings.connect_seconds)
     with httpx.Client(timeout=timeout, follow_redirects=False) as client:
-        changed = _with_retries(client, request, kept, settings.attempts)
+        changed = retried(
+            partial(_attempt, client, request, kept),
+            request,
+            settings.attempts,
+            kept.remaining_seconds,
+            lambda: kept.size,
+        )
     if changed:
         new = state_of(kept.about)
         modified = _modified(kept.about)
@@ -102,15 +116,23 @@ def request_of(
     return Request(url, step.url, own, state, moved, templates)
 
 
-def _with_retries(
-    client: httpx.Client, request: Request, kept: KeptDownload, attempts: int
-) -> bool:
+def retried(
+    begin: Callable[[], T],
+    request: Request,
+    attempts: int,
+    remaining_seconds: Callable[[], float],
+    size: Callable[[], int] = lambda: 0,
+) -> T:
+    """What `begin` gives, which is called again while that may help, and there is time.
+
+    `size` counts the bytes that have arrived and are kept. Raises `IngestError`.
+    """
     import httpx
 
     wait = _FIRST_WAIT
     for attempt in range(1, attempts + 1):
         try:
-            return _attempt(client, request, kept)
+            return begin()
         except (httpx.InvalidURL, UnicodeError) as error:  # no host can be called so
             raise _refused(request, request.words(error)) from None
         except httpx.TransportError as error:
@@ -120,11 +142,11 @@ def _with_retries(
             if isinstance(error, httpx.ProtocolError | httpx.UnsupportedProtocol):
                 reason = request.words(error)
             pause = wait
-        except _Again as error:
+        except Again as error:
             reason = str(error)
             pause = wait if error.wait is None else error.wait
-        if attempt == attempts or pause > min(_LONGEST_WAIT, kept.remaining_seconds()):
-            raise _unreachable(request, reason, attempt, pause, kept.size)
+        if attempt == attempts or pause > min(_LONGEST_WAIT, remaining_seconds()):
+            raise _unreachable(request, reason, attempt, pause, size())
         time.sleep(pause)
         wait *= 2
     raise AssertionError("unreachable: the last attempt returns or raises")
@@ -138,7 +160,11 @@ def _attempt(client: httpx.Client, request: Request, kept: KeptDownload) -> bool
 
 @contextmanager
 def answered(
-    client: httpx.Client, method: str, request: Request, conditions: Mapping[str, str]
+    client: httpx.Client,
+    method: str,
+    request: Request,
+    conditions: Mapping[str, str],
+    content: bytes | None = None,
 ) -> Iterator[httpx.Response]:
     """The response to a request, behind its redirects, before its body is read."""
     import httpx
@@ -152,8 +178,10 @@ def answered(
             # Headers of the definition may hold secrets, which another server must not get.
             headers = {name.encode(): value.encode() for name, value in standard.items()}
             headers |= request.own if _same_origin(url, origin) else {}
-            with client.stream(method, url, headers=headers) as response:
+            with client.stream(method, url, headers=headers, content=content) as response:
                 if response.status_code in _MOVED and "location" in response.headers:
+                    if method == "POST" and response.status_code not in _MOVED_AS_IT_IS:
+                        raise _refused(request, "it redirects a POST, of which the body gets lost")
                     url = url.join(response.headers["location"])
                     if url.scheme not in ("http", "https"):
                         raise _refused(request, f"it redirects to a {url.scheme}: address")
@@ -204,29 +232,37 @@ def _take(response: httpx.Response, request: Request, kept: KeptDownload) -> boo
         return kept.is_complete
     if status == 416:
         kept.forget()
-        raise _Again("the server does not go on with a download that was interrupted", 0)
-    said = f"the server answered {status} {response.reason_phrase}".rstrip()
-    if status in _TRY_AGAIN:
-        raise _Again(said, _retry_after(response.headers.get("retry-after")))
+        raise Again("the server does not go on with a download that was interrupted", 0)
+    if status not in (200, 206):
+        check_status(response, request)
     if status == 206 and not kept.size:
         raise _refused(request, "the server answered 206, a part, where all was asked for")
     if status == 206:
         found = _RANGE.fullmatch(response.headers.get("content-range", ""))
         if found is None or int(found.group(1)) != kept.size:
             kept.forget()
-            raise _Again("the server sent another part of the data than was asked for", 0)
-    elif status == 200:
+            raise Again("the server sent another part of the data than was asked for", 0)
+    else:
         about = validators_of(response.headers)
         new = state_of(about)
         if new is not None and new == request.state:
             return False
         kept.begin(about)
-    else:
-        raise _refused(request, said)
     # As it comes: bytes that wait for a full piece would be lost when the connection breaks.
     kept.write(response.iter_raw(), request.shown)
     kept.finish()
     return True
+
+
+def check_status(response: httpx.Response, request: Request) -> None:
+    """Raise `Again`, or `IngestError` E0405, unless a response is what was asked for."""
+    status = response.status_code
+    if status == 200:
+        return
+    said = f"the server answered {status} {response.reason_phrase}".rstrip()
+    if status in _TRY_AGAIN:
+        raise Again(said, _retry_after(response.headers.get("retry-after")))
+    raise _refused(request, said)
 
 
 def validators_of(headers: httpx.Headers) -> ResponseValidators:

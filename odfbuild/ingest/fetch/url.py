@@ -1,4 +1,4 @@
-"""Data at a URL: a file, a web or FTP server, an object store, a table, a database, a topic.
+"""Data at a URL: a file, a server of web, FTP or SFTP, an object store, a table, a topic.
 
 A module for each.
 
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.content import content_of
+from odfbuild.ingest.fetch.api_address import api_wanted, is_api
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.database.address import SCHEMES, is_database
 from odfbuild.ingest.fetch.event_time import event_time_of
@@ -22,6 +23,7 @@ from odfbuild.ingest.fetch.files_glob import display_name, modified
 from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.fetch.local_paths import local_path
 from odfbuild.ingest.fetch.result import Fetched, etag, last_modified
+from odfbuild.ingest.fetch.sftp_address import sftp_place
 from odfbuild.odf.model import (
     EventTimeSource,
     EventTimeSourceFromPath,
@@ -38,6 +40,7 @@ _SCHEMES = (
     "https",
     "ftp",
     "ftps",
+    "sftp",
     *EXTRAS,
     *(f"{_TABLE}{each}" for each in _PLACES),
     *SCHEMES,
@@ -62,6 +65,10 @@ def fetch_url(
     scheme = _scheme(url, step.url)
     if scheme == "file":
         yield from _fetch_file(step, url, state, context)
+    elif scheme in ("http", "https") and is_api(step.url):
+        from odfbuild.ingest.fetch.api import fetch_api
+
+        yield from fetch_api(step, url, state, context)
     elif scheme in ("http", "https"):
         from odfbuild.ingest.fetch.http import fetch_http
 
@@ -70,6 +77,10 @@ def fetch_url(
         from odfbuild.ingest.fetch.ftp import fetch_ftp
 
         yield from fetch_ftp(step, url, state, context)
+    elif scheme == "sftp":
+        from odfbuild.ingest.fetch.sftp import fetch_sftp
+
+        yield from fetch_sftp(step, url, state, context)
     elif scheme.startswith(_TABLE):
         from odfbuild.ingest.fetch.kartothek import fetch_kartothek
 
@@ -109,11 +120,16 @@ def check_url(url: str) -> None:
 
         address.wanted(url, url)
         return
+    if is_api(url):
+        api_wanted(url, url)
+        return
     if "${{" in url:
         return
     scheme = _scheme(url, url)
     if scheme == "file":
         local_path(url, Path())
+    elif scheme == "sftp":
+        sftp_place(url, url)
     elif scheme.startswith(_TABLE):
         from odfbuild.ingest.fetch.kartothek_address import wanted
 

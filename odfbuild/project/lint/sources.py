@@ -10,9 +10,11 @@ from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.database.address import is_database, wanted
 from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.fetch.kafka.address import wanted as topic
+from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.odf.model import (
     DatasetSnapshot,
     FetchStepContainer,
+    FetchStepFilesGlob,
     FetchStepMqtt,
     FetchStepUrl,
     MergeStrategyLedger,
@@ -70,6 +72,8 @@ def _fetch(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
             for number, header in enumerate(headers or ()):
                 if _SECRET_NAME.fullmatch(header.name) and _FROM_ENVIRONMENT not in header.value:
                     yield _secret(f"the header {header.name}", (*path, "headers", number, "value"))
+        case FetchStepFilesGlob(path=pattern) if is_sftp(pattern):
+            yield from _address(pattern, (*path, "path"))
         case FetchStepContainer(image=image, env=env):
             if not _DIGEST.search(image) and _FROM_ENVIRONMENT not in image:
                 yield Flaw(

@@ -12,6 +12,7 @@ import pytest
 from odfbuild.engine.contract import Engine
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import QUERY, Tiny
+from tests.ingest.workbooks import cell, ods, row, text, zipped
 from tests.report.golden import assert_golden
 
 _HEADER = "# yaml-language-server: $schema=../.odfbuild/schemas/DatasetSnapshot.json"
@@ -220,3 +221,42 @@ def test_a_name_with_underscores_becomes_the_name_that_the_format_allows(
     assert "'line_totals' is called 'line-totals'" in said.data["warnings"][0]
     assert "datasetRef: Order-lines" in said.data["text"]
     odfbuild.ok("validate")
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "data", "parts"),
+    [
+        (
+            "x.ods", None,
+            ods({"A": row(text("id"), text("n"))
+                 + row(cell("float", "1"), cell("float", "1.5"))
+                 + row(cell("float", "2"), cell("float", "1.25"))}),
+            ["- spreadsheet\n", "kind: NdJson", "id BIGINT", "n DOUBLE"],
+        ),
+        (
+            "x.xml", "xml --record r --column id=@id --column n=n",
+            b'<a><r id="1"><n>x</n></r><r id="2"/></a>',
+            ["- id=@id\n", "kind: Csv", "id BIGINT", "n STRING"],
+        ),
+        (
+            "x.zip", "archive --match *.csv --same-header",
+            zipped({"a.csv": b"id;n\n1;x\n", "b.csv": b"id;n\n2;y\n"}),
+            ["- --same-header\n", "kind: Csv", "separator: ;", "n STRING"],
+        ),
+    ],
+)  # fmt: skip
+def test_files_of_other_formats_are_converted_to_look_at_them(
+    odfbuild: Program, name: str, read: str | None, data: bytes, parts: list[str]
+) -> None:
+    (odfbuild.root / name).write_bytes(data)
+    said = odfbuild.ok("new", "files", "made", name, *(["--read", read] if read else []), "-n").out
+    assert "kind: Pipe" in said
+    for part in parts:
+        assert part in said.replace('"', "").replace("'", "")
+
+
+def test_words_of_a_conversion_that_are_wrong_are_told(odfbuild: Program) -> None:
+    (odfbuild.root / "x.xml").write_bytes(b"<a/>")
+    assert "E0474" in odfbuild("new", "files", "made", "x.xml", "--read", "xml").err
+    read = "xml --record r --column a=b"
+    assert "E0476" in odfbuild("new", "files", "made", "x.xml", "--read", read).err
