@@ -70,7 +70,7 @@ example: $(VENV)/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages git nginx mosquitto podman runc zsh fish strace chromium flatc=flatbuffers-compiler psql=postgresql sshd=openssh-server
+	@tools/system_packages git curl nginx mosquitto podman runc zsh fish strace chromium flatc=flatbuffers-compiler psql=postgresql mariadbd=mariadb-server sshd=openssh-server
 
 # Programs that are no packages of Debian, or not to be installed as such.
 $(VENV)/.docker: $(VENV)/.made tools/docker_client | system-packages

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import MISSING, Field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 import msgspec
@@ -84,3 +85,5 @@ class Value(msgspec.Struct, metaclass=_Declared, frozen=True, array_like=True):
         __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     else:
         __dataclass_fields__ = _StandardFields()
+        # `pprint` asks for it, and then prints what `repr` gives.
+        __dataclass_params__ = SimpleNamespace(repr=False, eq=True, frozen=True)

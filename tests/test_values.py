@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import pprint
 from dataclasses import field
 from typing import Any
 
@@ -90,6 +91,11 @@ def test_the_tools_of_dataclasses_know_them() -> None:
     assert dataclasses.asdict(value) == {"a": 1, "b": "b", "c": [1]}
     assert {each.name for each in dataclasses.fields(Below)} == {"first", "second", "third"}
     assert Ours.__match_args__ == ("a", "b", "c")
+
+
+def test_pprint_shows_what_repr_gives() -> None:
+    value = Ours(1, "word " * 20)
+    assert pprint.pformat([value]) == f"[{value!r}]"
 
 
 def test_they_can_be_copied_and_pickled() -> None:

@@ -19,6 +19,6 @@ function serverCommand(settings, folder) {
 }
 
 /** Files that the server looks at; which of them are part of a project, it tells by itself. */
-const FILES = ["**/odfbuild.yaml", "**/*.yaml", "**/*.yml", "**/*.yaml.j2"];
+const FILES = ["**/odfbuild.yaml", "**/*.yaml", "**/*.yml", "**/*.yaml.j2", "**/*.sql", "**/*.sql.j2"];
 
 module.exports = { serverCommand, FILES };

@@ -58,11 +58,14 @@ def _tell(config: Config, seen: Seen) -> list[OdfbuildError]:
 
 
 def _send(entry: Notify, alert: Alert) -> None:
-    from odfbuild.exchange.messages import pipe, post
-    from odfbuild.report.alert import alert_in, alert_to_data
+    from odfbuild.exchange.messages import Email, mail, pipe, post
+    from odfbuild.report.alert import alert_in, alert_subject, alert_text, alert_to_data
 
     if entry.webhook is not None:
         post(entry.webhook, alert_in(entry.form, alert))
+    elif entry.server is not None and entry.sender is not None:
+        email = Email(entry.sender, entry.email, alert_subject(alert), alert_text(alert))
+        mail(entry.server, email)
     else:
         pipe(entry.command, alert_to_data(alert))
 

@@ -44,6 +44,15 @@ class Base:
         )
         self.root = self.config().root
 
+    @classmethod
+    def given(cls, folder: Path, given: Overrides) -> Self:
+        """A project with all that a command line may say about how to read it."""
+        made = cls.__new__(cls)
+        register()
+        made._folder, made._given = folder, given
+        made.root = made.config().root
+        return made
+
     def __repr__(self) -> str:
         return f"Project({str(self.root)!r})"
 

@@ -5,7 +5,8 @@ Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behavi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ class Arrival(Value, kw_only=True):
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
     several records, `blank_event_times` about records with none in a column for it, `local_times`
     about those that a zone has not or twice, `line_breaks` about those in quoted values of CSV,
-    `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
+    `shapefile_encoding` of shapefiles, `watermark` says how it moves, and `recorded` are more
+    attributes of the event.
     """
 
     source: SetPollingSource | AddPushSource
@@ -94,6 +96,7 @@ class Arrival(Value, kw_only=True):
     shapefile_encoding: str | None = None
     line_breaks: bool = False
     watermark: WatermarkRule = BY_RECORDS
+    recorded: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Ingested(Value):
@@ -244,7 +247,7 @@ def task_of(
     if fetched.file is None or source is None or source.prepare:
         return None
     arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
-    return _task(transaction, arrival, scratch)
+    return task_for(transaction, arrival, scratch)
 
 
 def stage_ingest(
@@ -263,7 +266,7 @@ def stage_ingest(
     refuse_other_kind(arrival.file, source.read, arrival.display_name, transaction.alias)
     vocab = vocabulary_of(transaction.state.vocab)
     try:
-        result = ready or engine.ingest(_task(transaction, arrival, scratch))
+        result = ready or engine.ingest(task_for(transaction, arrival, scratch))
         may_grow = arrival.on_schema_change == "append_new_columns"
         counts_until = arrival.watermark.counts_until(transaction.system_time)
         staged = stage_slice(
@@ -271,7 +274,7 @@ def stage_ingest(
         )
     except QueryError as error:
         raise error.noted(f"with the data of '{arrival.display_name}'") from None
-    extra = _recorded(arrival.content)
+    extra = {**_recorded(arrival.content), **arrival.recorded}
     if arrival.late is not None:
         extra[LATE_FILE] = arrival.late
     if staged is not None and transaction.state.schema is not None:
@@ -285,7 +288,8 @@ def stage_ingest(
     return Ingested(records, result.skipped, result.drift, result.warnings, note)
 
 
-def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTask:
+def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTask:
+    """The task of an engine to read an arrival and to merge it with what the chain has."""
     state, source = transaction.state, arrival.source
     return IngestTask(
         dataset=transaction.alias,

@@ -34,7 +34,7 @@ from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.idempotency_keys import block_of_key
 from odfbuild.ingest.push_sources import choose_source, key_state
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.model import AddPushSource, DatasetKind, SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import rule_of
@@ -104,7 +104,7 @@ def ingest(
     def work(progress: Progress) -> str:
         # Before reading what may be long: whether it can be taken at all.
         check_own(workspace, name)
-        choose_source(name, _state(workspace, name), request.source)
+        choose_source(name, state_of(workspace, name), request.source)
         with scratch_folder(workspace.cache, "ingest") as scratch:
             file = _received(request.data, scratch)
             with workspace.claim([name], waiting) as claim:
@@ -144,7 +144,7 @@ def _append(
     audit: Audit | None,
     config: Config | None,
 ) -> str:
-    base = _state(workspace, request.dataset)
+    base = state_of(workspace, request.dataset)
     source = choose_source(request.dataset, base, request.source)
     state = base.source_state
     if request.key is not None:
@@ -153,10 +153,30 @@ def _append(
         if number is not None:
             return f"data with the key '{request.key}' is in block {number} already"
     transaction = begin(workspace, request.dataset, DatasetKind.Root, base, audit=audit)
-    arrival = Arrival(
+    arrival = arrival_of(request, source, file, state, _display_name(request.data), config)
+    found = stage_ingest(transaction, engine.get(), arrival, scratch)
+    progress.add(transaction.commit(), found.records)
+    progress.skip(found.skipped)
+    progress.tolerate(found.drift)
+    progress.warn(*found.warnings)
+    if found.records:
+        keep_side_cars(workspace, request.dataset, source.merge)
+    return found.note if found.records else "the data has no new records"
+
+
+def arrival_of(
+    request: IngestRequest,
+    source: AddPushSource,
+    file: Path,
+    state: SourceState | None,
+    display_name: str,
+    config: Config | None,
+) -> Arrival:
+    """How `file` enters the dataset of a request, so that its source then stands at `state`."""
+    return Arrival(
         source=source,
         file=file,
-        display_name=_display_name(request.data),
+        display_name=display_name,
         event_time=request.event_time,
         source_state=state,
         skip_bad_records=request.skip_bad_records,
@@ -168,17 +188,10 @@ def _append(
         line_breaks=request.line_breaks,
         watermark=rule_of(config.watermarks if config else (), request.dataset),
     )
-    found = stage_ingest(transaction, engine.get(), arrival, scratch)
-    progress.add(transaction.commit(), found.records)
-    progress.skip(found.skipped)
-    progress.tolerate(found.drift)
-    progress.warn(*found.warnings)
-    if found.records:
-        keep_side_cars(workspace, request.dataset, source.merge)
-    return found.note if found.records else "the data has no new records"
 
 
-def _state(workspace: Workspace, name: str) -> Projection:
+def state_of(workspace: Workspace, name: str) -> Projection:
+    """The newest state of a dataset; `PlanError` E0301 where it has no chain."""
     state = workspace.projection(name)
     if state is None:
         raise PlanError(

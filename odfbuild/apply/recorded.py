@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from odfbuild.apply.options import ApplyOptions
 from odfbuild.apply.run_log import RunLog, Sink
+from odfbuild.apply.telemetry import telemetry
 from odfbuild.plan.document import plan_digest
+from odfbuild.project.settings.checks import checks_of
 from odfbuild.survey.promotion import check_finished
 from odfbuild.survey.protection import record_protection
 
@@ -23,12 +25,25 @@ def apply_recorded(
 ) -> ApplyOutcome:
     """Do what a plan says, with a log of the run in the cache; then protect what policies protect.
 
-    `sinks` get the records of the log as they are written.
+    `sinks` get the records of the log as they are written, and so does telemetry if it is on.
     """
+    with telemetry() as observers:
+        return _apply(found, options, (*sinks, *observers))
+
+
+def _apply(found: Survey | Approved, options: ApplyOptions, sinks: Sequence[Sink]) -> ApplyOutcome:
     if found.workspace.branch is None:
         check_finished(found.workspace, found.plan.promotes)
     config, digest = found.project.config, plan_digest(found.plan)
-    log = RunLog(config.cache, options.listener, sinks)
+
+    def head(name: str) -> str | None:
+        state = found.workspace.projection(name)
+        return str(state.head) if state else None
+
+    def checks(name: str) -> list[str]:
+        return [str(each.check) for each in checks_of(config.checks, name)]
+
+    log = RunLog(config.cache, options.listener, sinks, head=head, checks=checks)
     log.ready(found.plan, digest)
     logged = replace(options, listener=log, factory=log.telling(options.factory))
     limit = found.plan.branch.limit if found.plan.branch else None

@@ -14,13 +14,12 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.progress import ProgressReporter
+from odfbuild.apply.run_events import LogEvent, dataset_ended, log_record, plan_ready
 from odfbuild.engine.contract import Engine, EngineFactory, StepProgress
-from odfbuild.errors import CheckError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons, pending_data
 from odfbuild.plan.model import DatasetPlan, Plan
@@ -40,32 +39,6 @@ Sink = Callable[[dict[str, Any]], None]
 """Takes one log record."""
 
 
-class LogEvent(StrEnum):
-    """What a log record is about: a closed list, part of the output format."""
-
-    PLAN_READY = "plan.ready"
-    ENGINE_START = "engine.start"
-    NODE_START = "node.start"
-    NODE_PROGRESS = "node.progress"
-    NODE_COMMIT = "node.commit"
-    NODE_SKIP = "node.skip"
-    NODE_FAIL = "node.fail"
-    CHECK_FAIL = "check.fail"
-    CAS_LOST = "cas.lost"
-    TABLE = "table"
-    SUMMARY = "summary"
-
-
-_ENDS = {
-    Status.COMMITTED: (LogEvent.NODE_COMMIT, "info"),
-    Status.NOOP: (LogEvent.NODE_SKIP, "info"),
-    Status.SKIPPED: (LogEvent.NODE_SKIP, "warning"),
-    Status.FAILED: (LogEvent.NODE_FAIL, "error"),
-    Status.LOST: (LogEvent.CAS_LOST, "error"),
-    Status.INTERRUPTED: (LogEvent.NODE_SKIP, "warning"),
-}
-
-
 def headway_text(now: StepProgress) -> str:
     """How far the engine is, in words."""
     read = f", {now.records_read:,} records read" if now.records_read else ""
@@ -73,14 +46,26 @@ def headway_text(now: StepProgress) -> str:
 
 
 class RunLog:
-    """A `Listener` that writes log records, and passes on what it hears."""
+    """A `Listener` that writes log records, and passes on what it hears.
 
-    def __init__(self, cache: Path, listener: Listener, sinks: Sequence[Sink] = ()) -> None:
+    `head` tells the newest block of a dataset, `checks` the names of its checks.
+    """
+
+    def __init__(
+        self,
+        cache: Path,
+        listener: Listener,
+        sinks: Sequence[Sink] = (),
+        *,
+        head: Callable[[str], str | None] = lambda name: None,
+        checks: Callable[[str], Sequence[str]] = lambda name: (),
+    ) -> None:
         self.started_at = Timestamp.now()
         self.id = _new_id()
         self.folder = cache / "runs" / self.id
         self._listener = listener
         self._sinks = (self._append, *sinks)
+        self._head, self._checks = head, checks
         self._mutex = threading.Lock()
         self._pulse = ProgressReporter(self._advanced)
         self._last: dict[str, float] | None = None
@@ -90,9 +75,8 @@ class RunLog:
 
     def ready(self, plan: Plan, digest: str) -> None:
         """The plan that will be carried out."""
-        count = sum(bool(dataset.actions) for dataset in plan.datasets)
-        message = f"{count} of {len(plan.datasets)} datasets affected"
-        self._write(LogEvent.PLAN_READY, "info", None, message, plan_digest=digest)
+        message, fields = plan_ready(plan)
+        self._write(LogEvent.PLAN_READY, "info", None, message, plan_digest=digest, **fields)
 
     def telling(self, factory: EngineFactory) -> EngineFactory:
         """`factory`, which writes down where each engine that it starts runs."""
@@ -151,27 +135,10 @@ class RunLog:
         self._pulse.finished(outcome.name)
         for each in outcome.warnings:
             self._write(LogEvent.CHECK_FAIL, "warning", outcome.name, each, checks=[each])
-        event, level = _ENDS[outcome.status]
-        place, checks = None, None
-        if isinstance(outcome.error, CheckError):
-            event, checks = LogEvent.CHECK_FAIL, list(outcome.error.notes)
-        if outcome.error is not None and outcome.error.location is not None:
-            place = str(outcome.error.location)
+        head = self._head(outcome.name) if outcome.blocks else None
+        event, level, fields = dataset_ended(outcome, head, self._checks(outcome.name))
         because = outcome.because or outcome.status.value
-        self._write(
-            event,
-            level,
-            outcome.name,
-            because,
-            status=outcome.status.value,
-            checks=checks,
-            place=place,
-            blocks=outcome.blocks,
-            records=outcome.records,
-            records_read=outcome.records_read,
-            seconds=round(outcome.seconds, 3),
-            code=outcome.error.code if outcome.error else None,
-        )
+        self._write(event, level, outcome.name, because, **fields)
         self._listener.finished(outcome)
 
     def published(self, tables: Iterable[TableOutcome]) -> None:
@@ -217,15 +184,7 @@ class RunLog:
     def _write(
         self, event: LogEvent, level: str, dataset: str | None, message: str, **more: Any
     ) -> None:
-        record = {
-            "ts": str(Timestamp.now()),
-            "level": level,
-            "event": event.value,
-            "run_id": self.id,
-            "dataset": dataset,
-            "msg": message,
-            **{key: value for key, value in more.items() if value is not None},
-        }
+        record = log_record(event, level, self.id, dataset, message, **more)
         with self._mutex:
             for sink in self._sinks:
                 sink(record)

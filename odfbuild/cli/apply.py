@@ -12,6 +12,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.github import tell_outcome
+from odfbuild.cli.json_lines import OPTION, JsonLines, end_without_run
 from odfbuild.cli.options import (
     AllowOption,
     ApproveOption,
@@ -29,6 +30,9 @@ from odfbuild.cli.options import (
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odfbuild.apply.run_log import Sink
     from odfbuild.cli.console import Console
     from odfbuild.plan.graph.selection import Selection
     from odfbuild.plan.model import Plan
@@ -64,6 +68,13 @@ def apply(
         ),
     ] = None,
     as_json: JsonOptions,
+    json_lines: Annotated[
+        bool,
+        typer.Option(
+            OPTION,
+            help="Print events as they happen: one JSON object on each line.",
+        ),
+    ] = False,
     auto_approve: ApproveOption = False,
     jobs: JobsOption = None,
     keep_going: Annotated[
@@ -91,6 +102,8 @@ def apply(
     """
     state: Context = context.obj
     file, selection = of
+    if json_lines and as_json:
+        raise typer.BadParameter("it excludes --json", param_hint=OPTION)
     if file is None:
         plan_request = wishes_of(selection, fetch_uncacheable, allow, limit)
         found: Survey | Approved = _planned(state, plan_request, digest)
@@ -110,6 +123,7 @@ def apply(
         as_json=as_json,
         fail_fast=not keep_going,
         publish=publish,
+        lines=JsonLines() if json_lines else None,
     )
 
 
@@ -124,19 +138,26 @@ def carry_out(
     as_json: bool,
     fail_fast: bool,
     publish: bool,
+    lines: JsonLines | None = None,
 ) -> int:
     """Show a plan, ask, do it, and show what became of it; the exit code."""
     console, made = state.console, found.plan
+    as_json = as_json or lines is not None
     todo = any(item.actions or item.refusal or item.promoted for item in made.datasets)
     if not _confirmed(console, made, auto_approve, todo=todo, as_json=as_json):
+        if lines is not None:
+            end_without_run(None, 1, "not approved")
         return 1
     if found.plan.branch is not None and found.project.config.tables:
         console.note("A branch publishes no tables.")
-    outcome = (
-        _apply(state, found, jobs, logs, lock_timeout, as_json, fail_fast=fail_fast)
-        if todo or made.tables
-        else _nothing(found)
-    )
+    sinks: list[Sink] = [console.log] if logs else []
+    sinks += [lines] if lines is not None else []
+    if todo or made.tables:
+        outcome = _apply(state, found, jobs, sinks, lock_timeout, as_json, fail_fast=fail_fast)
+    else:
+        outcome = _nothing(found)
+        if lines is not None:
+            lines.nothing_to_do(made)
     if outcome.tables and not as_json:
         from odfbuild.report.outcome import render_tables
 
@@ -145,7 +166,9 @@ def carry_out(
             console.result(told)
     if publish and made.publications:
         outcome = _published(console, found, outcome, as_json=as_json)
-    if as_json:
+    if lines is not None:
+        lines.ended(outcome)
+    elif as_json:
         from odfbuild.report.transfers import apply_to_data
 
         console.data(apply_to_data(outcome))
@@ -287,13 +310,14 @@ def _apply(
     state: Context,
     found: Survey | Approved,
     jobs: int | None,
-    logs: bool,
+    sinks: Sequence[Sink],
     lock_timeout: float,
     as_json: bool,
     *,
     fail_fast: bool,
 ) -> ApplyOutcome:
-    """Apply; with `logs` progress is a line of JSON for each event."""
+    """Apply; `sinks` get the events. Where stderr is one, there are no other messages on it."""
+    logs = state.console.log in sinks
     told = not logs and state.tell_of_engine(found.plan)  # before all that takes time to import
     import os
 
@@ -327,7 +351,7 @@ def _apply(
             fail_fast=fail_fast,
             waiting=waiting(console, lock_timeout, cancel.is_set),
         )
-        outcome = apply_recorded(found, options, (console.log,) if logs else ())
+        outcome = apply_recorded(found, options, sinks)
     moved = [dataset.name for dataset in outcome.datasets if dataset.blocks]
     if moved and found.plan.branch is None:
         from odfbuild.cli.git import note_heads

@@ -123,7 +123,7 @@ def schemas(context: typer.Context, incomplete: str) -> list[str]:
     """Objects that have a JSON Schema."""
     from odfbuild.odf.json_schema import catalogue
 
-    return [*catalogue(), "plan", "project", "dataset", "unit-tests"]
+    return [*catalogue(), "plan", "project", "dataset", "unit-tests", "run-event"]
 
 
 def _names(context: typer.Context) -> list[str]:

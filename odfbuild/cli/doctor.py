@@ -16,7 +16,8 @@ def doctor(
     deep: Annotated[
         bool,
         typer.Option(
-            "--deep", help="Also start Spark, and connect to databases, APIs and SFTP servers."
+            "--deep",
+            help="Also start Spark, and connect to databases, Kafka, APIs and SFTP servers.",
         ),
     ] = False,
     as_json: JsonOptions,

@@ -21,6 +21,7 @@ from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
 from odfbuild.cli.global_options import GlobalOptionsGroup
+from odfbuild.cli.json_lines import OPTION as JSON_LINES
 from odfbuild.cli.options import FORMAT_VARIABLE
 from odfbuild.cli.runner import guarded_output
 from odfbuild.cli.verbs import Verbs
@@ -212,7 +213,11 @@ def _run(arguments: list[str]) -> int:
 def _failed(error: OdfbuildError, console: Console, arguments: list[str]) -> int:
     from odfbuild.cli import github
 
-    if _wants_json(arguments):
+    if JSON_LINES in arguments:
+        from odfbuild.cli.json_lines import end_without_run
+
+        end_without_run(error, error.exit_code, error.message)
+    elif _wants_json(arguments):
         from odfbuild.report.errors import error_to_data
 
         console.data({"errors": error_to_data(error)})

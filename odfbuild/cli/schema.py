@@ -16,7 +16,13 @@ PLAN = "plan"
 PROJECT = "project"
 UNIT_TESTS = "unit-tests"
 DATASET = "dataset"
-_FILES = {PLAN: "plan.schema.json", PROJECT: "Project.json", UNIT_TESTS: "UnitTests.json"}
+RUN_EVENT = "run-event"
+_FILES = {
+    PLAN: "plan.schema.json",
+    PROJECT: "Project.json",
+    UNIT_TESTS: "UnitTests.json",
+    RUN_EVENT: "run-event.schema.json",
+}
 
 
 def schema(
@@ -27,7 +33,8 @@ def schema(
         typer.Argument(
             metavar="KIND",
             autocompletion=complete.schemas,
-            help="An object of the protocol; or 'plan', 'project', 'dataset', 'unit-tests'.",
+            help="An object of the protocol; or 'plan', 'project', 'dataset', 'unit-tests', "
+            "'run-event'.",
         ),
     ] = None,
     as_json: JsonOptions,
@@ -48,6 +55,7 @@ def schema(
         names = {
             **catalogue(),
             PLAN: "What `odfbuild plan --json` prints and `-o` saves",
+            RUN_EVENT: "A line of `odfbuild apply --json-lines`",
             PROJECT: "What odfbuild.yaml may hold",
             UNIT_TESTS: "Unit tests of queries, in files that end in .test.yaml",
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -30,20 +31,34 @@ def serve(
             "(default: the address that they used).",
         ),
     ] = None,
+    ingest: Annotated[
+        bool, typer.Option("--ingest", help="Also take records for push sources (POST).")
+    ] = False,
 ) -> int:
     """Serve the datasets of this project to other projects over HTTP.
 
     Clients read with http:// and odf+http:// addresses, and push with odf+http://. The machine
     configuration says who may read and write; without it, everybody on this machine may read.
+    With --ingest, who has a token that may write can push records to /NAME/ingest.
     Ctrl-C or SIGTERM ends it: transfers that are under way finish first.
     """
     from odfbuild.exchange.repositories.serve.server import Listening, serve
 
     state: Context = context.obj
-    serve(
-        state.config(),
-        Listening(host, port, external_address),
-        lambda address: state.console.result(f"Serving {address} (Ctrl-C ends it)"),
-        state.console.note,
-    )
+    config = state.config()
+    with ExitStack() as stack:
+        taker = None
+        if ingest or config.serving.ingest.enabled:
+            from odfbuild.apply.intake import Intake
+            from odfbuild.extras import require_engine
+
+            require_engine("`serve --ingest`")
+            taker = stack.enter_context(Intake(state.workspace(), config, state.start_engine))
+        serve(
+            config,
+            Listening(host, port, external_address),
+            lambda address: state.console.result(f"Serving {address} (Ctrl-C ends it)"),
+            state.console.note,
+            taker,
+        )
     return 0

@@ -11,6 +11,7 @@ from functools import partial
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.fetch.api_address import api_wanted, check_api_merge, is_api
 from odfbuild.ingest.fetch.database.address import check_merge, is_database, named, wanted
+from odfbuild.ingest.fetch.kafka import address as kafka
 from odfbuild.ingest.fetch.sftp_address import is_sftp, sftp_place
 from odfbuild.odf.model import (
     AddPushSource,
@@ -57,6 +58,7 @@ def _checks(source: SetPollingSource | AddPushSource) -> Iterator[Check]:
     yield from _checks_of(source.fetch)
     yield ("read", "kind"), partial(_check_format, source)
     yield ("merge", "kind"), partial(_check_cursor, source)
+    yield ("fetch", "url"), partial(_check_topic, source)
     for number, step in enumerate(source.prepare or ()):
         if isinstance(step, PrepStepPipe):
             yield ("prepare", number, "command"), partial(check_pipe, step)
@@ -162,7 +164,24 @@ def _check_cursor(source: SetPollingSource) -> None:
         check_api_merge(found, source.merge, step.url)
 
 
+def _check_topic(source: SetPollingSource) -> None:
+    step = source.fetch
+    if isinstance(step, FetchStepUrl) and kafka.is_kafka(step.url):
+        try:
+            asked = kafka.wanted(step.url, step.url)
+        except IngestError:
+            return  # told of the address itself
+        kafka.check_reading(asked, source.read, source.merge, step.url)
+
+
 def _check_headers(step: FetchStepUrl) -> None:
+    if step.headers and kafka.is_kafka(step.url):
+        raise IngestError(
+            f"{kafka.named(step.url)} is no address of a web server, so there are no headers to "
+            "send",
+            code="E0446",
+            help="remove `fetch.headers`; user and password stand before the brokers",
+        )
     if step.headers and is_database(step.url):
         raise IngestError(
             f"{named(step.url)} is no address of a web server, so there are no headers to send",

@@ -8,13 +8,57 @@ Source: Open Data Fabric, `AddPushSource`, `SourceState`; reference behaviour, p
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import AddPushSource, DatasetKind, SourceState
+from odfbuild.odf.model import AddData, AddPushSource, DatasetKind, SourceState
+from odfbuild.values import Value
 
 IDEMPOTENCY_KEY = "odfbuild/idempotency-key"
+REQUESTS = "odfbuild/requests"
+"""Attribute of `AddData`: the requests with keys whose data were committed together."""
+
+
+class Counted(Value, kw_only=True):
+    """What came of a request with idempotency keys: how many records, and how many bad ones.
+
+    `records` is `None` where they are all records of the block.
+    """
+
+    keys: tuple[str, ...]
+    records: int | None
+    skipped: int = 0
+
+
+def attribute_of(requests: Iterable[Counted]) -> dict[str, Any]:
+    """The attribute that records `requests`; nothing where none of them has a key."""
+    told = [
+        {"keys": list(each.keys), "records": each.records, "skipped": each.skipped}
+        for each in requests
+        if each.keys
+    ]
+    return {REQUESTS: told} if told else {}
+
+
+def requests_in(event: AddData) -> tuple[Counted, ...]:
+    """The requests that an event records; what has another form is not ours."""
+    told = (event.extra or {}).get(REQUESTS)
+    found = (_counted(each) for each in told) if isinstance(told, list | tuple) else ()
+    return tuple(each for each in found if each is not None)
+
+
+def _counted(told: Any) -> Counted | None:
+    if not isinstance(told, Mapping):
+        return None
+    keys, records, skipped = (told.get(name) for name in ("keys", "records", "skipped"))
+    if not isinstance(keys, list | tuple) or not all(isinstance(each, str) for each in keys):
+        return None
+    if not isinstance(records, int | None) or not isinstance(skipped, int):
+        return None
+    return Counted(keys=tuple(keys), records=records, skipped=skipped)
 
 
 def choose_source(dataset: str, state: Projection, name: str | None) -> AddPushSource:

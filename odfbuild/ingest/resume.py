@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odfbuild.ingest.fetch.api_address import api_place, is_api
 from odfbuild.ingest.fetch.database.address import place_of
+from odfbuild.ingest.fetch.kafka.address import is_kafka, topic_of
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, SOURCE_NAME
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
@@ -37,6 +38,8 @@ def has_moved(step: FetchStep, projection: Projection | None) -> bool:
 
 
 def _place(url: str) -> str:
+    if is_kafka(url):
+        return topic_of(url)
     return api_place(url) if is_api(url) else place_of(url)
 
 

@@ -37,7 +37,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 _PLAIN_IN_URLS = "!$&'()*+,;=:/?@[]~"
 """What clients leave alone when they write an address down that was given to them."""
 
-_QUOTED = ("http", "ftp", "sftp", "postgres")
+_QUOTED = ("http", "ftp", "sftp", "postgres", "mysql", "mariadb", "kafka", "smtp")
 """What schemes of addresses begin with whose parts are percent-encoded."""
 
 _PIECE = 8

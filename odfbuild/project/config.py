@@ -218,7 +218,8 @@ def _machine(root: Path) -> dict[str, Any]:
 def _wrong_notify(machine: Machine, text: str, file: str) -> Iterator[ProjectError]:
     for number in wrong_entries(machine.notify):
         yield ProjectError(
-            "an entry of `notify` has a `webhook` or a `command`, and not both",
+            "an entry of `notify` has one of `webhook`, `command` and `email`; "
+            "`sender` and `server` belong to `email`",
             code="E0173",
             location=locate(text, file, 0, ("content", "notify", number)),
             help="write one entry for each of them",

@@ -7,6 +7,7 @@ from typing import Any
 from odfbuild.inspect.alerts import Alert
 from odfbuild.project.settings.notifying import Form
 from odfbuild.report.forms.visible import visible
+from odfbuild.wording import count
 
 _LISTED = 20
 """Up to so many problems are told one by one."""
@@ -31,6 +32,13 @@ def alert_text(alert: Alert) -> str:
     shown = [visible(line) for line in lines[:_LISTED]]
     rest = [f"… and {more:,} more"] if more > 0 else []
     return "\n".join([f"odfbuild, project {alert.project}:", *shown, *rest])
+
+
+def alert_subject(alert: Alert) -> str:
+    """One line: how many problems are new, and how many datasets have recovered."""
+    told = [count(len(alert.problems), "problem")] if alert.problems else []
+    told += [f"{count(len(alert.recovered), 'dataset')} recovered"] if alert.recovered else []
+    return f"odfbuild, project {visible(alert.project)}: {', '.join(told)}"
 
 
 def alert_to_data(alert: Alert) -> dict[str, Any]:

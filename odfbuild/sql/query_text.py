@@ -205,12 +205,16 @@ def is_aggregate(node: exp.Expression) -> bool:
     return is_call(node, *AGGREGATES) and not is_window(node)
 
 
-def is_unit(node: exp.Column) -> bool:
-    """Whether it is a unit of time in a call, which the parser takes for a column."""
+def is_unit(node: exp.Column, *, plural: bool = False) -> bool:
+    """Whether it is a unit of time in a call, which the parser takes for a column.
+
+    `plural`: also one such as `days`, which Spark does not have there.
+    """
     from sqlglot import exp
 
+    name = node.name.lower()
     return (
         len(node.parts) == 1
-        and node.name.lower().removesuffix("s") in _UNITS
+        and (name.removesuffix("s") if plural else name) in _UNITS
         and isinstance(node.parent, exp.Anonymous | exp.Func)
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from odfbuild.errors import OdfbuildError, in_order
 from odfbuild.plan.graph.build import find_graph
 from odfbuild.project.definitions import read_file
 from odfbuild.project.model import Definition, Project
+from odfbuild.project.source import query_file_of
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import all_faults
 from odfbuild.survey.queries import wrong_queries, wrong_queries_of
@@ -35,8 +36,9 @@ def all_that_is_wrong(found: Definitions, *, engine_follows: bool = False) -> li
 def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[OdfbuildError]]:
     """The project with one file of definitions read again, and what is wrong in this file.
 
-    `file` is relative to the root. The work does not grow with the number of other datasets, but
-    for their names: the graph stays as it was, and so do errors in other files.
+    A file with its query belongs to it. `file` is relative to the root. The work does not grow
+    with the number of other datasets, but for their names: the graph stays as it was, and so do
+    errors in other files.
     """
     project = found.project
     read = read_file(project.config, f"{project.config.root}/{file}")
@@ -49,7 +51,8 @@ def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[Od
     for each in found.by_file.get(file, ()):
         others.pop(each.folded, None)
     wrong_files = [each for each in project.wrong if each.file != file]
-    wrong = _elsewhere(found.wrong, file)
+    files = {file, query_file_of(file)}
+    wrong = _elsewhere(found.wrong, files)
     beside = [others[each.folded] for each in own if each.folded in others]
     small = Project(
         config=project.config,
@@ -71,7 +74,7 @@ def with_file_again(found: Definitions, file: str) -> tuple[Definitions, list[Od
     vars(again).update(by_name=by_name, by_file={**found.by_file, file: tuple(right)})
     errors = [each for of_one in faults.values() for each in of_one]
     errors += [each for some in wrong_queries_of(again, right).values() for each in some]
-    return again, in_order(each for each in errors if _is_in(each, file))
+    return again, in_order(each for each in errors if _is_in(each, files))
 
 
 def unit_tests_again(found: Definitions, file: str) -> list[OdfbuildError]:
@@ -92,11 +95,11 @@ def _named(
 
 
 def _elsewhere(
-    wrong: Mapping[str, Sequence[OdfbuildError]], file: str
+    wrong: Mapping[str, Sequence[OdfbuildError]], files: Container[str | None]
 ) -> dict[str, Sequence[OdfbuildError]]:
-    kept = {name: [e for e in errors if not _is_in(e, file)] for name, errors in wrong.items()}
+    kept = {name: [e for e in errors if not _is_in(e, files)] for name, errors in wrong.items()}
     return {name: errors for name, errors in kept.items() if errors}
 
 
-def _is_in(error: OdfbuildError, file: str) -> bool:
-    return error.location is not None and error.location.file == file
+def _is_in(error: OdfbuildError, files: Container[str | None]) -> bool:
+    return error.location is not None and error.location.file in files

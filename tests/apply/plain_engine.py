@@ -81,8 +81,9 @@ class PlainEngine:
     def transform_together(self, tasks: Sequence[TransformTask]) -> Sequence[TransformResult]:
         return [self.transform(task) for task in tasks]
 
-    def ingest_together(self, tasks: Sequence[IngestTask]) -> None:
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """One by one."""
+        return None
 
     def ingest(self, task: IngestTask) -> EngineResult:
         rows = _read(task)
@@ -120,7 +121,9 @@ class PlainEngine:
 def _read(task: IngestTask) -> pa.Table:
     types = {f.name: f.type for f in RESULT} | {"event_time": pa.timestamp("ms")}
     if isinstance(task.read, ReadStepNdJson):
-        schema = json.ParseOptions(explicit_schema=pa.schema(types.items()))
+        schema = json.ParseOptions(
+            explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
+        )
         return json.read_json(task.file, parse_options=schema).cast(RESULT)
     if isinstance(task.read, ReadStepParquet):
         return pq.read_table(task.file).select(RESULT.names).cast(RESULT)

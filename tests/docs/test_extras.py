@@ -37,6 +37,8 @@ from tests.docs.test_fresh_installs import PYTHONS, install
 
 _OF_DEVELOPERS = ("check", "dev")
 _DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_SCHEDULERS = ("dagster", "airflow")
+"""In environments of their own only: see `tests/integrations`."""
 _EXTRAS = [each for each in _DECLARED["optional-dependencies"] if each not in _OF_DEVELOPERS]
 
 
@@ -128,7 +130,7 @@ def test_each_library_that_is_imported_is_installed_always_or_named_with_its_ext
     assert [each.place for each in imports() if each.library not in known] == []
 
 
-@pytest.mark.parametrize("name", _EXTRAS)
+@pytest.mark.parametrize("name", [each for each in _EXTRAS if each not in _SCHEDULERS])
 def test_an_extra_brings_the_libraries_that_errors_name_it_for(name: str) -> None:
     lacking = []
     for library in libraries([name]):
@@ -184,6 +186,7 @@ _COMMANDS: dict[str, list[str]] = {
     "gcs": ["STORAGE_EMULATOR_HOST=http://127.0.0.1:9 " + _CONNECT.format("gs")],
     "azure": ["AZURE_STORAGE_ACCOUNT_NAME=nobody " + _CONNECT.format("az")],
     "databases": [],
+    "kafka": [],
     "office": [],
     "avro": [],
     "sftp": [],
@@ -196,6 +199,9 @@ _COMMANDS: dict[str, list[str]] = {
         "code=$?; kill $(cat pid); exit $code"
     ],
     "connect": [],
+    "otel": [],
+    "dagster": ["python -c 'import odfbuild.integrations.dagster'"],
+    "airflow": ["AIRFLOW_HOME=$PWD/airflow python -c 'import odfbuild.integrations.airflow'"],
     "ethereum": [],
 }
 """What documents do with an extra, besides what it is imported for."""

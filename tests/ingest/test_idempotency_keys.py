@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from odfbuild.ingest import idempotency_keys
-from odfbuild.ingest.idempotency_keys import block_of_key
-from odfbuild.ingest.push_sources import IDEMPOTENCY_KEY
+from odfbuild.ingest.idempotency_keys import block_of_key, request_of_key
+from odfbuild.ingest.push_sources import (
+    IDEMPOTENCY_KEY,
+    REQUESTS,
+    Counted,
+    attribute_of,
+    requests_in,
+)
 from odfbuild.odf.model import AddData, SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
@@ -98,3 +104,32 @@ def test_what_is_kept_may_be_lost_damaged_or_of_another_chain(space: Workspace) 
     assert found(again, 7) is None
     record(again, [state(70), state(7)])
     assert (found(again, 7), found(again, 39)) == (2, None)
+
+
+def test_keys_of_requests_that_share_a_block_lead_to_it_and_to_what_came_of_each(
+    space: Workspace,
+) -> None:
+    store, before = space.dataset("a"), space.projection("a")
+    assert before is not None
+    requests = [
+        Counted(keys=("x", "y"), records=3, skipped=1),
+        Counted(keys=("99",), records=0),
+        Counted(keys=(), records=5),
+    ]
+    event = AddData(
+        new_watermark=Timestamp(NOW.ns + before.blocks * 10**6),
+        new_source_state=state(99),
+        extra=attribute_of(requests),
+    )
+    store.append(store.head(), [event], NOW)
+    committed = space.committed("a", space.projection("a"))
+    for key, counted in (("x", requests[0]), ("y", requests[0]), ("99", requests[1])):
+        asked = SourceState(source_name="s", kind=IDEMPOTENCY_KEY, value=key)
+        assert block_of_key(committed, asked) == before.blocks
+        assert request_of_key(committed, asked, before.blocks) == (store.head(), counted)
+    assert request_of_key(committed, state(3), 4) is not None
+
+
+@pytest.mark.parametrize("told", [1, [1], [{"keys": "x"}], [{"keys": ["x"], "records": "1"}]])
+def test_attributes_of_another_form_are_not_ours(told: object) -> None:
+    assert requests_in(AddData(extra={REQUESTS: told})) == ()

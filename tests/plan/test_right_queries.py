@@ -117,6 +117,23 @@ def test_what_is_not_certain_is_left_to_the_engine(query: str) -> None:
     assert certain({"cities": CITIES, "unknown": None}, query) == []
 
 
+def test_units_of_time_are_those_that_spark_has() -> None:
+    for unit in ("day", "HOUR", "dayofyear"):
+        query = f"SELECT dateadd({unit}, 1, event_time) AS event_time FROM cities"
+        assert certain({"cities": CITIES}, query) == []
+    for call, message, help in (
+        ("dateadd(days, 1, event_time)", "no input has a column 'days'", "the unit is called DAY"),
+        ("datediff(days, event_time, event_time)", "no input has a column 'days'",
+         "the unit is called DAY"),
+        ("datediff('day', event_time, event_time)", "datediff() takes 2 arguments, not 3",
+         "write the unit without quotes: datediff(DAY, …)"),
+    ):  # fmt: skip
+        step = SqlQueryStep(query=f"SELECT event_time, {call} AS x FROM cities")
+        transform = TransformSql(engine="spark", queries=(step,))
+        (error,) = errors_of(transform, {"cities": CITIES}, Vocabulary())
+        assert (error.message, error.help) == (message, help)
+
+
 def test_a_later_step_reads_an_earlier_one() -> None:
     first = "SELECT event_time, city AS town FROM cities"
     assert said({"cities": CITIES}, first, "SELECT event_time, town FROM step0") == []

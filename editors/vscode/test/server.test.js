@@ -31,14 +31,16 @@ test("the settings that are read are declared", () => {
   assert.deepEqual(declared, ["odfbuild.command", "odfbuild.environment"]);
 });
 
-test("the server that is started answers, and has the commands of its lenses", async () => {
+test("the server that is started answers, and has the commands of its lenses", async (context) => {
   const program = process.env.ODFBUILD_PROGRAM ?? "odfbuild";
   const { command, args } = serverCommand({ command: [program] }, undefined);
   const server = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
   const ended = new Promise((resolve) => server.on("exit", resolve));
   send(server, { id: 1, method: "initialize", params: { processId: null, rootUri: String(pathToFileURL(os.tmpdir())), capabilities: {} } });
+  // A failed comparison must not leave the server, for whose end Node would wait.
+  context.after(() => server.kill());
   const { result } = await answer(server);
-  assert.deepEqual(result.capabilities.executeCommandProvider.commands, ["odfbuild.plan", "odfbuild.explain"]);
+  assert.deepEqual(result.capabilities.executeCommandProvider.commands, ["odfbuild.plan", "odfbuild.explain", "odfbuild.test"]);
   assert.equal(result.serverInfo.name, "odfbuild");
   send(server, { id: 2, method: "shutdown" });
   await answer(server);

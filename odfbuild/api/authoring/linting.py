@@ -45,19 +45,35 @@ def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
     project = found.project
     faults = {n: list(e) for n, e in found.wrong.items() if chosen is None or n in chosen}
     definitions = [d for d in project.definitions if chosen is None or d.name in chosen]
+    findings = _findings(found, definitions, faults)
+    findings += _lone_queries(project) if chosen is None else []
+    findings += _wrong(found, {each.name for each in definitions}, whole=chosen is None)
+    # All datasets of a cycle have the same error.
+    once = {id(each): each for errors in faults.values() for each in errors}
+    return Linted(_once(findings), in_order(once.values()))
+
+
+def findings_of_rules(found: Definitions, definitions: Sequence[Definition]) -> list[Finding]:
+    """What the rules alone find in some definitions, as far as these are right."""
+    return _once(_findings(found, definitions, {}))
+
+
+def _findings(
+    found: Definitions, definitions: Sequence[Definition], faults: dict[str, list[OdfbuildError]]
+) -> list[Finding]:
+    project = found.project
     findings = [
         _finding(project, definition, flaw, level)
         for definition, flaw in _flaws(definitions, found, faults)
         if (level := _level(project, flaw.rule)) != "off"
     ]
-    findings += _ambiguous(project, definitions)
-    findings += _lone_queries(project) if chosen is None else []
-    findings += _wrong(found, {each.name for each in definitions}, whole=chosen is None)
-    # Each instance of a template has the flaw of its template: the first one is enough.
+    return [*findings, *_ambiguous(project, definitions)]
+
+
+def _once(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings in order of place; of the instances of a template, the first one is enough."""
     unique = {_what(each): each for each in findings[::-1]}
-    # All datasets of a cycle have the same error.
-    once = {id(each): each for errors in faults.values() for each in errors}
-    return Linted(sorted(unique.values(), key=_order), in_order(once.values()))
+    return sorted(unique.values(), key=_order)
 
 
 def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 from odfbuild.api.authoring.new_database import database_wanted
 from odfbuild.api.authoring.new_derived import derived_wanted
+from odfbuild.api.authoring.new_kafka import topic_wanted
 from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name, missing
 from odfbuild.api.authoring.new_root import root_wanted
 from odfbuild.api.authoring.scaffold import (
@@ -21,6 +22,7 @@ from odfbuild.api.authoring.scaffold import (
     derived_text,
     query_text,
     root_text,
+    topic_text,
 )
 from odfbuild.errors import GraphError, ProjectError
 from odfbuild.odf.identity import DatasetAlias, identifier_of, name_for
@@ -88,6 +90,8 @@ def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
         )
     elif wanted.kind == "database":
         text = database_text(database_wanted(wanted, config), schema)
+    elif wanted.kind == "kafka":
+        text = topic_text(topic_wanted(wanted, config), schema)
     else:
         root = root_wanted(wanted, config)
         text, warnings = root_text(root, schema), _warnings(root, config)

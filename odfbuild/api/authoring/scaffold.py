@@ -14,6 +14,7 @@ from textwrap import wrap
 from typing import Any
 
 from odfbuild.api.authoring.new_database import DatabaseRoot
+from odfbuild.api.authoring.new_kafka import TopicRoot
 from odfbuild.ingest.sample import Sample
 from odfbuild.odf.schema.ddl import quoted_name
 from odfbuild.project.resources import template_text
@@ -26,7 +27,8 @@ KINDS = {
     "s3": "a root that checks an object of S3 for changes",
     "sftp": "a root that reads a file, or files of a pattern, of an SFTP server",
     "http": "a root that reads records of an HTTP API, page by page",
-    "database": "a root that reads a table or a query: postgresql:, sqlite:, duckdb:",
+    "database": "a root that reads a table or a query: postgresql:, mysql:, sqlite:, duckdb:",
+    "kafka": "a root that reads the messages of a topic of Kafka",
     "push": "a root that gets its data by `odfbuild ingest`",
     "derivative": "a query over other datasets",
     "matrix": "a template: one derivative for each value",
@@ -148,6 +150,22 @@ def database_text(root: DatabaseRoot, schema: str) -> str:
         has_key_of_its_own=root.has_key_of_its_own,
         event_time=root.event_time if root.event_time != "event_time" else None,
         description=root.description or f"Rows of {root.called}",
+    )
+
+
+def topic_text(root: TopicRoot, schema: str) -> str:
+    """The YAML of a root that reads a topic."""
+    return _render(
+        "kafka",
+        schema=schema,
+        name=text_as_yaml(root.name),
+        url=root.url,
+        columns=root.columns,
+        kind=root.kind,
+        key=root.key,
+        looked_at=root.looked_at,
+        event_time=root.event_time if root.event_time != "event_time" else None,
+        description=root.description or f"Messages of {root.called}",
     )
 
 

@@ -10,6 +10,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
 from odfbuild.ingest.fetch.api_address import is_api
 from odfbuild.ingest.fetch.database.address import is_database
+from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.inspect.health import Check, fail, ok, warn
@@ -93,37 +94,41 @@ def containers(found: Mapping[str, FetchStep]) -> list[str]:
 
 def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
     """Whether each database that sources read can be reached, and has the table."""
-    asked = {
-        name: step.url
-        for name, step in found.items()
-        if isinstance(step, FetchStepUrl) and is_database(step.url)
-    }
 
     def look(url: str) -> str:
         from odfbuild.ingest.fetch.database.look import look_at_database
 
         return count(len(look_at_database(url, config.ingest, config.root).columns), "column")
 
-    yield from _tried("databases", asked, look)
+    yield from _tried("databases", _addresses(found, is_database), look)
+
+
+def topics(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether each topic of Kafka that sources read can be reached."""
+
+    def look(url: str) -> str:
+        from odfbuild.ingest.fetch.kafka.look import size_of_topic
+
+        return count(size_of_topic(url, config.ingest, config.root), "message")
+
+    yield from _tried("topics", _addresses(found, is_kafka), look)
 
 
 def servers(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
     """Whether each SFTP server that sources read lets us in, and has the files."""
-    asked = {
-        name: step.url if isinstance(step, FetchStepUrl) else step.path
+    patterns = {
+        name: step.path
         for name, step in found.items()
-        if (isinstance(step, FetchStepUrl) and is_sftp(step.url))
-        or (isinstance(step, FetchStepFilesGlob) and is_sftp(step.path))
+        if isinstance(step, FetchStepFilesGlob) and is_sftp(step.path)
     }
 
     def look(address: str) -> str:
         from odfbuild.ingest.fetch.sftp import look_at_sftp
 
-        patterns = {e.path for e in found.values() if isinstance(e, FetchStepFilesGlob)}
-        files = look_at_sftp(address, config.ingest, is_pattern=address in patterns)
-        return count(files, "file")
+        is_pattern = address in patterns.values()
+        return count(look_at_sftp(address, config.ingest, is_pattern=is_pattern), "file")
 
-    yield from _tried("sftp servers", asked, look)
+    yield from _tried("sftp servers", {**_addresses(found, is_sftp), **patterns}, look)
 
 
 def apis(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
@@ -140,6 +145,15 @@ def apis(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
         return f"{count(len(look_at_api(steps[name], config.ingest).records), 'record')} in a page"
 
     yield from _tried("http apis", {name: name for name in steps}, look)
+
+
+def _addresses(found: Mapping[str, FetchStep], is_asked: Callable[[str], bool]) -> dict[str, str]:
+    """Addresses of one kind, by dataset."""
+    return {
+        name: step.url
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and is_asked(step.url)
+    }
 
 
 def _tried(title: str, asked: Mapping[str, str], look: Callable[[str], str]) -> Iterator[Check]:

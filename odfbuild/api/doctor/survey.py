@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Check]:
     """Look at everything; never raises for what is wrong. Only a `deep` look starts a JVM, and
-    connects to the databases that sources read.
+    connects to the databases and topics that sources read.
 
     Outside of a project the machine is looked at.
     """
@@ -99,6 +99,7 @@ def _of_project(
         *look("credentials", partial(machine.credentials, project.variables(sources))),
         *look("containers", partial(machine.container, runtime[0] if runtime else None, users)),
         *(look("databases", partial(project.databases, sources, config)) if deep else ()),
+        *(look("topics", partial(project.topics, sources, config)) if deep else ()),
         *(look("http apis", partial(project.apis, sources, config)) if deep else ()),
         *(look("sftp servers", partial(project.servers, sources, config)) if deep else ()),
     ]

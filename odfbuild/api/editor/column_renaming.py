@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from odfbuild.api.editor.explanations import definition_of, readers_of
 from odfbuild.api.editor.outline import Entry
-from odfbuild.api.editor.places import opened, schema_entry, view_of
+from odfbuild.api.editor.places import last_query, opened, refused, schema_entry, view_of, views_of
 from odfbuild.api.editor.sql_parts import SqlPart
 from odfbuild.api.editor.subjects import Span, View, span_in
 from odfbuild.errors import Location, PlanError
@@ -30,24 +30,25 @@ def rename_column(view: View, dataset: str, old: str, new: str) -> Iterator[Repl
     _check_name(view, dataset, new)
     _check_settings(view, dataset, old)
     found = definition_of(view, dataset)
-    there = view_of(view, found.file) if found is not None else None
-    if found is None or there is None:
-        raise _refused(f"the definition of '{dataset}' is wrong", "correct it first", None)
-    if there.opened.is_template:
-        raise _refused(
+    views = views_of(view, found.file) if found is not None else []
+    if found is None or not views:
+        raise refused(f"the definition of '{dataset}' is wrong", "correct it first", None)
+    if views[0].opened.is_template:
+        raise refused(
             f"a template makes '{dataset}'",
             "change the template by hand",
-            Location(there.opened.file),
+            Location(views[0].opened.file),
         )
-    yield from _where_it_is_made(there, found.document + there.shift, old, new)
+    yield from _where_it_is_made(views, found.document + views[0].shift, old, new)
     for name in readers_of(view, dataset):
         reader = definition_of(view, name)
-        below = view_of(view, reader.file) if reader is not None else None
-        if reader is None or below is None:
-            raise _refused(f"'{name}' reads it, and its definition is wrong", "correct it", None)
-        for part in below.opened.parts:
-            if part.document == reader.document + below.shift:
-                yield from _in_reader(below, part, dataset, old, new)
+        views = views_of(view, reader.file) if reader is not None else []
+        if reader is None or not views:
+            raise refused(f"'{name}' reads it, and its definition is wrong", "correct it", None)
+        for below in views:
+            for part in below.opened.parts:
+                if part.document == reader.document + below.shift:
+                    yield from _in_reader(below, part, dataset, old, new)
     yield from _in_unit_tests(view, dataset, old, new)
 
 
@@ -70,25 +71,25 @@ def _check_settings(view: View, dataset: str, old: str) -> None:
     for entry in settings.outline.entries if settings is not None else ():
         names_it = entry.path[-1] == old or old in re.findall(r"\w+", entry.text)
         if names_it and entry.path[1:2] not in (("vars",), ("moved",), ("name",)):
-            raise _refused(
+            raise refused(
                 f"odfbuild.yaml names a column '{old}', perhaps of '{dataset}'",
                 "rename it there and in the definition by hand",
                 _place(FILE, settings.text if settings else "", entry.value[0]),
             )
 
 
-def _where_it_is_made(there: View, document: int, old: str, new: str) -> Iterator[Replaced]:
-    parts = [each for each in there.opened.parts if each.document == document]
-    if not parts:
-        made = schema_entry(there, document, old)
+def _where_it_is_made(views: list[View], document: int, old: str, new: str) -> Iterator[Replaced]:
+    query = last_query(views, document)
+    if query is None:
+        made = schema_entry(views[0], document, old)
         if made is None:
-            raise _refused(
+            raise refused(
                 f"the definition does not say how '{old}' is made", "declare a schema", None
             )
         yield made, new
     else:
-        yield from _in_own_query(there, parts[-1], old, new)
-    yield from _in_merge(there, document, old, new)
+        yield from _in_own_query(*query, old, new)
+    yield from _in_merge(views[0], document, old, new)
 
 
 def _in_own_query(there: View, part: SqlPart, old: str, new: str) -> Iterator[Replaced]:
@@ -101,7 +102,7 @@ def _in_own_query(there: View, part: SqlPart, old: str, new: str) -> Iterator[Re
     items = tree.expressions if isinstance(tree, exp.Select) else []
     item = next((each for each in items if each.alias_or_name.lower() == old.lower()), None)
     if item is None or item.is_star:
-        raise _refused(
+        raise refused(
             f"it is not certain what makes '{old}' in this query",
             "change the query by hand",
             _place(file, text, part.offsets[0]),
@@ -113,7 +114,7 @@ def _in_own_query(there: View, part: SqlPart, old: str, new: str) -> Iterator[Re
     known = {each.start for each in read.columns} if read is not None else set()
     for word in words_of(part.sql):
         if word.name.lower() == old.lower() and word.start not in {*known, start}:
-            raise _refused(
+            raise refused(
                 f"it is not certain which '{old}' this is",
                 "change the query by hand",
                 _place(file, text, part.offsets[word.start]),
@@ -133,7 +134,7 @@ def _in_merge(there: View, document: int, old: str, new: str) -> Iterator[Replac
             quoted = entry.text != entry.plain
             yield Span(there.opened.file, entry.value[0] + quoted, entry.value[1] - quoted), new
         elif "read" in entry.path or entry.path[-1] in ("eventTimeColumn", "offsetColumn"):
-            raise _refused(
+            raise refused(
                 f"'{old}' is named here, too",
                 "change the definition by hand",
                 _place(there.opened.file, there.opened.text, entry.value[0]),
@@ -151,14 +152,14 @@ def _in_reader(there: View, part: SqlPart, dataset: str, old: str, new: str) -> 
         return
     tree, read = parsed(part.sql), there.read(part)
     if tree is None or read is None:
-        raise _refused(
+        raise refused(
             "this query, which reads the dataset, is not understood",
             "change it by hand",
             _place(file, text, part.offsets[0]),
         )
     star = next((each for each in tree.find_all(exp.Star) if _selects(each)), None)
     if star is not None and any(each.name.lower() in aliases for each in read.tables):
-        raise _refused(
+        raise refused(
             "this query selects all columns with `*`, so its result would have another column",
             "list the columns first",
             _place(file, text, part.offsets[0]),
@@ -178,7 +179,7 @@ def _in_reader(there: View, part: SqlPart, dataset: str, old: str, new: str) -> 
             span = span_in(file, part, word.start, word.end)
             yield span, f"{new} AS {word.name}" if word.start in items else new
         elif word.start not in others and not _names_result(part.sql, word.start):
-            raise _refused(
+            raise refused(
                 f"it is not certain which '{old}' this is",
                 "change the query by hand",
                 _place(file, text, part.offsets[word.start]),
@@ -244,7 +245,3 @@ def _in_header(there: View, entry: Entry, old: str, new: str) -> Iterator[Replac
 def _place(file: str, text: str, index: int) -> Location:
     line = text.count("\n", 0, index) + 1
     return Location(file, line, index - text.rfind("\n", 0, index))
-
-
-def _refused(message: str, help: str, place: Location | None) -> PlanError:
-    return PlanError(f"not renamed: {message}", code="E0383", location=place, help=help)

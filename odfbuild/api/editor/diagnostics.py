@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from odfbuild.api.editor.positions import Range, Text
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Location, OdfbuildError
 from odfbuild.project.config import FILE
+from odfbuild.project.lint.finding import Finding
 from odfbuild.values import Value
 
 _MEANT = re.compile(r"^did you mean '([^']+)'\?$")
@@ -16,7 +17,7 @@ _WORD = re.compile(r"[\w.-]+")
 
 
 class Diagnostic(Value):
-    """Something wrong at a place: the code and words of `validate`.
+    """Something wrong at a place, in the words of `validate`, or of `lint` where it `warns`.
 
     `fix` is what should stand there instead, where one word is meant.
     """
@@ -25,6 +26,7 @@ class Diagnostic(Value):
     code: str
     message: str
     fix: str | None = None
+    warns: bool = False
 
 
 Found = dict[str, list[OdfbuildError]]
@@ -39,17 +41,29 @@ def by_file(errors: Iterable[OdfbuildError]) -> Found:
     return found
 
 
-def diagnostics(errors: Iterable[OdfbuildError], text: Text) -> list[Diagnostic]:
-    """The findings in a file; what is the same in all instances of a template is told once."""
+def diagnostics(
+    errors: Iterable[OdfbuildError], text: Text, flaws: Iterable[Finding] = ()
+) -> list[Diagnostic]:
+    """What is in a file: errors, what is the same in all instances of a template once, and flaws.
+
+    Where something is an error, its flaws are not told.
+    """
     found: dict[tuple[Range, str, str], Diagnostic] = {}
     for error in errors:
-        made = Diagnostic(_range(error, text), error.code, _message(error), _fix(error))
+        made = Diagnostic(_range(error.location, text), error.code, _message(error), _fix(error))
         found.setdefault((made.range, made.code, error.message), made)
-    return list(found.values())
+    wrong = {each.range for each in found.values()}
+    warnings = [_of_flaw(each, text) for each in flaws]
+    return [*found.values(), *(each for each in warnings if each.range not in wrong)]
 
 
-def _range(error: OdfbuildError, text: Text) -> Range:
-    place = error.location
+def _of_flaw(flaw: Finding, text: Text) -> Diagnostic:
+    message = "\n".join([flaw.message, *flaw.notes, f"help: {flaw.help}"])
+    warns = flaw.level != "error"
+    return Diagnostic(_range(flaw.place, text), flaw.rule.code, message, warns=warns)
+
+
+def _range(place: Location | None, text: Text) -> Range:
     if place is None or place.line is None:
         return text.range(0, len(text.line(0)))
     start = text.index_at(place.line, place.column or 1)

@@ -178,5 +178,5 @@ def variable(view: View, name: str) -> str | None:
 
 
 def _values(view: View, name: str) -> Iterator[str]:
-    outline = view.opened.outline
+    outline = view.opened.defined_in.outline
     return (f"`{each.plain}`" for each in outline.below(0, ("matrix", name)))

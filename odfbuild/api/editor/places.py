@@ -6,12 +6,14 @@ Reads the files that may name them; of a project only those of the datasets conc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from odfbuild.api.editor.completions import macros_of
 from odfbuild.api.editor.explanations import definition_of, readers_of
 from odfbuild.api.editor.outline import Entry
 from odfbuild.api.editor.queries import result_names
+from odfbuild.api.editor.sql_parts import SqlPart
 from odfbuild.api.editor.subjects import (
     Dataset,
     Function,
@@ -27,12 +29,17 @@ from odfbuild.api.editor.subjects import (
     schema_name,
     span_in,
 )
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.model import SetTransform
 from odfbuild.project.config import FILE
 from odfbuild.project.load import unit_test_files
 from odfbuild.project.model import Definition
-from odfbuild.project.source import read_text
+from odfbuild.project.source import (
+    QUERY_SUFFIXES,
+    definition_files_of,
+    query_file_of,
+    read_text,
+)
 from odfbuild.sql.sql_words import words_of
 
 
@@ -49,20 +56,42 @@ def definition(view: View, subject: Subject) -> Span | None:
             return None
 
 
+def open_file(root: Path, file: str) -> Opened | None:
+    """A file below the root as it is now; `None` where it cannot be read, or belongs to none."""
+    try:
+        text = read_text(root / file, file)
+    except OdfbuildError:
+        return None
+    if not file.endswith(QUERY_SUFFIXES):
+        return Opened(file, text)
+    found = (open_file(root, each) for each in definition_files_of(file))
+    beside = next((each for each in found if each is not None), None)
+    return None if beside is None else Opened(file, text, beside)
+
+
 def opened(view: View, file: str) -> Opened | None:
     """A file of the project as it is now; `None` where it cannot be read."""
     if file == view.opened.file:
         return view.opened
-    try:
-        return Opened(file, read_text(view.found.project.config.root / file, file))
-    except OdfbuildError:
-        return None
+    return open_file(view.found.project.config.root, file)
 
 
 def view_of(view: View, file: str) -> View | None:
     """Another file of the same project."""
     found = opened(view, file)
     return None if found is None else View(view.found, found)
+
+
+def views_of(view: View, file: str) -> list[View]:
+    """A definition file, and the file with its query if it has one."""
+    query = query_file_of(file)
+    found = [view_of(view, each) for each in (file, query) if each is not None]
+    return [each for each in found if each is not None]
+
+
+def refused(message: str, help: str, place: Location | None = None) -> PlanError:
+    """The error for what is not renamed."""
+    return PlanError(f"not renamed: {message}", code="E0383", location=place, help=help)
 
 
 def of_dataset(view: View, name: str) -> Span | None:
@@ -107,16 +136,15 @@ def _unquoted(file: str, entry: Entry) -> Span:
 def of_column(view: View, dataset: str, column: str) -> Span | None:
     """The entry of a SELECT or the line of a schema that makes a column of a dataset."""
     found = definition_of(view, dataset)
-    there = view_of(view, found.file) if found is not None else None
-    if found is None or there is None:
+    views = views_of(view, found.file) if found is not None else []
+    if found is None or not views:
         return None
-    document = found.document + there.shift
-    parts = [each for each in there.opened.parts if each.document == document]
-    if parts:
-        for name, start, end in result_names(parts[-1].sql):
-            if name.lower() == column.lower():
-                return span_in(there.opened.file, parts[-1], start, end)
-    schema = schema_entry(there, document, column)
+    document = found.document + views[0].shift
+    there, part = last_query(views, document) or (views[0], None)
+    for name, start, end in result_names(part.sql) if part is not None else ():
+        if part is not None and name.lower() == column.lower():
+            return span_in(there.opened.file, part, start, end)
+    schema = schema_entry(views[0], document, column)
     if schema is not None:
         return schema
     for event in found.snapshot.metadata:
@@ -125,6 +153,14 @@ def of_column(view: View, dataset: str, column: str) -> Span | None:
             if any(one.name.lower() == column.lower() for one in columns):
                 return of_column(view, str(each.dataset_ref), column)
     return None
+
+
+def last_query(views: Iterable[View], document: int) -> tuple[View, SqlPart] | None:
+    """The query that makes the records of a dataset, and its file."""
+    found = [
+        (there, part) for there in views for part in there.opened.parts if part.document == document
+    ]
+    return found[-1] if found else None
 
 
 def schema_entry(there: View, document: int, column: str) -> Span | None:
@@ -139,7 +175,7 @@ def schema_entry(there: View, document: int, column: str) -> Span | None:
 def _of_variable(view: View, name: str) -> Span | None:
     for entry in matrix_names(view.opened):
         if entry.path[-1] == name and entry.key is not None:
-            return Span(view.opened.file, *entry.key)
+            return Span(view.opened.defined_in.file, *entry.key)
     settings = opened(view, FILE)
     if settings is not None:
         found = settings.outline.entry(0, ("content", "vars", name))
@@ -176,15 +212,14 @@ def column_references(
     found = [made] if made is not None else []
     for name in readers_of(view, dataset):
         reader = definition_of(view, name)
-        there = view_of(view, reader.file) if reader is not None else None
-        if reader is None or there is None:
-            continue
-        for part in there.opened.parts:
-            read = there.read(part) if part.document == reader.document + there.shift else None
-            of = there.called(part, dataset)
-            for each in read.columns if read is not None else ():
-                if each.table in of and each.column.name.lower() == column.lower():
-                    found.append(span_in(there.opened.file, part, each.start, each.end))
+        for there in views_of(view, reader.file) if reader is not None else ():
+            for part in there.opened.parts:
+                if reader is None or part.document != reader.document + there.shift:
+                    continue
+                read, of = there.read(part), there.called(part, dataset)
+                for each in read.columns if read is not None else ():
+                    if each.table in of and each.column.name.lower() == column.lower():
+                        found.append(span_in(there.opened.file, part, each.start, each.end))
     return sorted(dict.fromkeys(found), key=lambda each: (each.file, each.start))
 
 
@@ -204,9 +239,7 @@ def files_that_name(view: View, name: str) -> Iterator[View]:
     for path in unit_test_files(config.datasets, config.boundary.check_open, _ignore):
         files.add(path.removeprefix(root))
     for file in (*sorted(files), FILE):
-        there = view_of(view, file)
-        if there is not None:
-            yield there
+        yield from views_of(view, file)
 
 
 def _ignore(_: str, __: OdfbuildError) -> None:

@@ -98,7 +98,7 @@ def diagnostic(found: Diagnostic) -> lsp.Diagnostic:
     return lsp.Diagnostic(
         range=range_of(found.range),
         message=found.message,
-        severity=lsp.DiagnosticSeverity.Error,
+        severity=lsp.DiagnosticSeverity.Warning if found.warns else lsp.DiagnosticSeverity.Error,
         code=found.code,
         source="odfbuild",
         data={"fix": found.fix} if found.fix else None,

@@ -9,8 +9,24 @@ from collections.abc import Iterator
 
 from odfbuild.api.editor.column_renaming import rename_column
 from odfbuild.api.editor.explanations import definition_of
-from odfbuild.api.editor.places import files_that_name, of_dataset, opened, references, view_of
-from odfbuild.api.editor.subjects import Dataset, NamedColumn, Opened, Span, Subject, View
+from odfbuild.api.editor.places import (
+    files_that_name,
+    of_dataset,
+    opened,
+    references,
+    refused,
+    view_of,
+)
+from odfbuild.api.editor.subjects import (
+    Dataset,
+    NamedColumn,
+    Opened,
+    Span,
+    Subject,
+    Variable,
+    View,
+)
+from odfbuild.api.editor.template_renaming import rename_variable, variable_uses
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.identity import is_alias
 from odfbuild.project.config import FILE
@@ -25,7 +41,7 @@ class Edit(Value):
 
 
 def renamed(view: View, subject: Subject | None, new: str) -> list[Edit]:
-    """All edits that give a dataset or a column another name.
+    """All edits that give a dataset, a column, a variable or a macro another name.
 
     `PlanError` E0383 where the thing has no name that can be changed here, or a use of it is not
     certain; E0384 for a name that cannot be given.
@@ -34,6 +50,8 @@ def renamed(view: View, subject: Subject | None, new: str) -> list[Edit]:
     if isinstance(subject, NamedColumn):
         assert subject.dataset is not None, "checked"
         return [Edit(*each) for each in rename_column(view, subject.dataset, subject.name, new)]
+    if isinstance(subject, Variable):
+        return [Edit(*each) for each in rename_variable(view, subject.name, new)]
     assert isinstance(subject, Dataset), "checked"
     return list(_dataset(view, subject.name, new))
 
@@ -47,8 +65,14 @@ def check_renameable(view: View, subject: Subject | None) -> None:
                 "edit the query, in which it is made",
             )
         return
+    if isinstance(subject, Variable):
+        variable_uses(view, subject.name)
+        return
     if not isinstance(subject, Dataset):
-        raise refused("this is no name of a dataset or column", "put the cursor on such a name")
+        raise refused(
+            "this is no name of a dataset, column, variable or macro",
+            "put the cursor on such a name",
+        )
     if subject.alias is not None and subject.alias.lower() != subject.name.lower():
         raise refused(
             f"'{subject.alias}' is what this query calls {subject.name}",
@@ -60,11 +84,6 @@ def check_renameable(view: View, subject: Subject | None) -> None:
             "correct the definition first; names of datasets of others are in `external` of "
             "odfbuild.yaml",
         )
-
-
-def refused(message: str, help: str, place: Location | None = None) -> PlanError:
-    """The error for what is not renamed."""
-    return PlanError(f"not renamed: {message}", code="E0383", location=place, help=help)
 
 
 def _dataset(view: View, name: str, new: str) -> Iterator[Edit]:
@@ -112,7 +131,8 @@ def _check_templates(view: View, name: str) -> None:
     """Whoever reads it under a name that a template makes would read it no more."""
     for there in files_that_name(view, name):
         for part in there.opened.parts:
-            outline = there.opened.outline
+            defined = there.opened.defined_in
+            outline = defined.outline
             for item in outline.items(part.document, (*part.owner, "inputs")):
                 reference = outline.entry(part.document, (*item, "datasetRef"))
                 if reference is not None and "{" in reference.plain:
@@ -121,7 +141,7 @@ def _check_templates(view: View, name: str) -> None:
                         raise refused(
                             f"a template makes the name of this input, of `{reference.plain}`",
                             "change the template by hand",
-                            location_of(there.opened, Span(there.opened.file, *reference.value)),
+                            location_of(defined, Span(defined.file, *reference.value)),
                         )
 
 

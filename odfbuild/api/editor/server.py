@@ -20,18 +20,19 @@ from odfbuild.api.editor import protocol
 from odfbuild.api.editor.completions import Kind, completions, documented
 from odfbuild.api.editor.diagnostics import diagnostics, path_of
 from odfbuild.api.editor.explanations import explain
-from odfbuild.api.editor.lenses import EXPLAIN, PLAN, lenses_of
+from odfbuild.api.editor.lenses import EXPLAIN, PLAN, TEST, lenses_of
 from odfbuild.api.editor.places import column_references, definition, references
 from odfbuild.api.editor.positions import Encoding, Text
 from odfbuild.api.editor.renaming import check_renameable, renamed
 from odfbuild.api.editor.session import Session
-from odfbuild.api.editor.subjects import Dataset, NamedColumn, Subject, View
+from odfbuild.api.editor.subjects import Dataset, NamedColumn, Subject, Variable, View
 from odfbuild.api.editor.symbols import symbols_of
+from odfbuild.api.editor.template_renaming import variable_uses
 from odfbuild.api.editor.tokens import tokens_of
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import find_root
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.project.source import YAML_SUFFIXES
 from odfbuild.project.unsaved import reading_unsaved
 from odfbuild.version import __version__
 
@@ -136,13 +137,12 @@ class Server(LanguageServer):
 
     def _quickly(self, session: Session, path: str) -> bool:
         try:
-            done = session.check_file(path)
+            files = session.check_file(path)
         except Exception as error:  # as above
             self._tell(error)
             return True
-        if done:
-            self._publish(session, [session.file_of(path)], partial=True)
-        return done
+        self._publish(session, files, partial=True)
+        return bool(files)
 
     def _publish(self, session: Session, files: Iterable[str], *, partial: bool = False) -> None:
         """Send what is wrong in files, and that nothing is wrong any more in others."""
@@ -150,8 +150,8 @@ class Server(LanguageServer):
         before = self._published.setdefault(session.root, set())
         files = {*files} if partial else {*files, *before}
         for file in sorted(files):
-            errors = session.errors.get(file, [])
-            found = diagnostics(errors, texts.of(file)) if errors else []
+            errors, flaws = session.errors.get(file, []), session.flaws.get(file, [])
+            found = diagnostics(errors, texts.of(file), flaws) if errors or flaws else []
             if found:
                 before.add(file)
             else:
@@ -298,6 +298,9 @@ def _questions(server: Server) -> None:
             elif isinstance(subject, NamedColumn) and subject.dataset is not None:
                 name = subject.name
                 spans = column_references(view, subject.dataset, name, declaration=declaration)
+            elif isinstance(subject, Variable):
+                with _refusals():
+                    spans = variable_uses(view, subject.name)
             else:
                 return None
         texts = protocol.Texts(session, server.encoding)
@@ -334,7 +337,7 @@ def _changes(server: Server) -> None:
         from odfbuild.project.format import format_text
 
         found = server.found(params.text_document.uri)
-        if found is None or found[1].opened.file.endswith(TEMPLATE_SUFFIX):
+        if found is None or not found[1].opened.file.endswith(YAML_SUFFIXES):
             return []
         view = found[1]
         try:
@@ -406,6 +409,10 @@ def _shown(server: Server) -> None:
     async def explained(root: str, *datasets: str) -> str:
         return await _answer(server, "explain", root, datasets)
 
+    @server.command(TEST)
+    async def tested(root: str, *datasets: str) -> str:
+        return await _answer(server, "test", root, datasets)
+
 
 async def _answer(server: Server, what: str, root: str, datasets: tuple[str, ...]) -> str:
     """The text that a command gives, which is also shown in the editor."""
@@ -413,10 +420,13 @@ async def _answer(server: Server, what: str, root: str, datasets: tuple[str, ...
     if session is None or not datasets:
         raise JsonRpcException(f"no file of a project in {root} is open", _FAILED)
     with _refusals():
-        if what == "plan":
-            text = await asyncio.to_thread(session.planned, datasets)
-        else:
-            text = await asyncio.to_thread(session.explained, datasets[0])
+        match what:
+            case "plan":
+                text = await asyncio.to_thread(session.planned, datasets)
+            case "test":
+                text = await asyncio.to_thread(session.tested, datasets)
+            case _:
+                text = await asyncio.to_thread(session.explained, datasets[0])
     window = server.client_capabilities.window
     if window is not None and window.show_document is not None and window.show_document.support:
         file = await asyncio.to_thread(session.keep, f"{what}.txt", text)

@@ -1,4 +1,4 @@
-"""The queries in a YAML text or template, and where each of their characters stands.
+"""The queries in a YAML text or template, or in a file beside it, and where each character stands.
 
 Jinja expressions in templates become names of the same length, so that SQL around them can be read.
 Pure.
@@ -48,6 +48,23 @@ class SqlPart(Value):
 def sql_parts(outline: Outline) -> list[SqlPart]:
     """The queries of a text in its order."""
     return [part for entry in outline.entries if (part := _part(entry, outline.text)) is not None]
+
+
+def part_of_file(around: Outline, text: str) -> SqlPart | None:
+    """The query that is a whole file, of the only derivative that the definition `around` has.
+
+    `None`: it has none, or several.
+    """
+    found = [
+        (entry.document, entry.path[:4])
+        for entry in around.entries
+        if entry.path[:2] == ("content", "metadata") and entry.path[3:] == ("transform",)
+    ]
+    if len(found) != 1:
+        return None
+    document, path = found[0]
+    offsets = tuple(range(len(text) + 1))
+    return SqlPart(document, (*path, "query"), path[:3], 0, _readable(text), offsets)
 
 
 def _part(entry: Entry, text: str) -> SqlPart | None:

@@ -15,7 +15,7 @@ from odfbuild.api.editor.queries import (
     result_names,
     word_at,
 )
-from odfbuild.api.editor.sql_parts import SqlPart, sql_parts
+from odfbuild.api.editor.sql_parts import SqlPart, part_of_file, sql_parts
 from odfbuild.errors import Path
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.schema.ddl import ddl_of
@@ -24,7 +24,6 @@ from odfbuild.plan.queries.subjects import subjects_of
 from odfbuild.project.config import FILE
 from odfbuild.project.load import is_unit_test_file
 from odfbuild.project.model import Definition
-from odfbuild.project.source import TEMPLATE_SUFFIX
 from odfbuild.sql.columns.of_query import Columns, Reader
 from odfbuild.sql.parsed import parsed
 from odfbuild.survey.definitions import Definitions
@@ -87,25 +86,37 @@ Subject = Dataset | NamedColumn | Function | Key | Variable
 
 
 class Opened(Value, dict=True):
-    """A file of a project as it is now; `file` is its path below the root."""
+    """A file of a project as it is now; `file` is its path below the root.
+
+    `beside` is the definition file of which this is the query.
+    """
 
     file: str
     text: str
+    beside: Opened | None = None
+
+    @property
+    def defined_in(self) -> Opened:
+        """The definition file: this one, or the one beside it."""
+        return self.beside or self
 
     @cached_property
     def outline(self) -> Outline:
-        """Its keys."""
-        return outline_of(self.text)
+        """Its keys; a query has none."""
+        return outline_of(self.text) if self.beside is None else Outline(self.text, ())
 
     @cached_property
     def parts(self) -> list[SqlPart]:
         """Its queries."""
-        return sql_parts(self.outline)
+        if self.beside is None:
+            return sql_parts(self.outline)
+        part = part_of_file(self.beside.outline, self.text)
+        return [part] if part is not None else []
 
     @property
     def is_template(self) -> bool:
         """Whether it is rendered."""
-        return self.file.endswith(TEMPLATE_SUFFIX)
+        return self.file.endswith(".j2")
 
     def part_at(self, index: int) -> SqlPart | None:
         """The query at a place."""
@@ -161,23 +172,27 @@ class View(Value, dict=True):
     @cached_property
     def definitions(self) -> list[Definition]:
         """What the file defines, as far as it is right."""
-        return list(self.found.by_file.get(self.opened.file, ()))
+        return list(self.found.by_file.get(self.opened.defined_in.file, ()))
+
+    def definitions_of(self, document: int) -> Iterator[Definition]:
+        """What a document defines; of a template, all its instances."""
+        return (each for each in self.definitions if each.document == document - self.shift)
 
     def definition_at(self, document: int) -> Definition | None:
         """What a document defines; of a template, its first instance."""
-        return next((e for e in self.definitions if e.document == document - self.shift), None)
+        return next(self.definitions_of(document), None)
 
     @property
     def shift(self) -> int:
         """How many documents of the file are before the first that is rendered: its matrix."""
-        first = self.opened.outline.entries[:1]
+        first = self.opened.defined_in.outline.entries[:1]
         has_matrix = bool(first) and first[0].path[0] in ("matrix", "include", "exclude")
         return 1 if self.opened.is_template and has_matrix else 0
 
     def aliases(self, part: SqlPart) -> dict[str, str]:
         """Datasets that a query reads, by what it calls them, in lower case."""
         found: dict[str, str] = {}
-        outline = self.opened.outline
+        outline = self.opened.defined_in.outline
         transform = self._transform(part.document)
         for number, item in enumerate(outline.items(part.document, (*part.owner, "inputs"))):
             name = outline.value(part.document, (*item, "datasetRef"))
@@ -302,6 +317,8 @@ class View(Value, dict=True):
             found = self._given(entry, name)
             if found is not None:
                 return Dataset(found, span, name)
+        if entry.path[:-1] in (("matrix",), ("content", "vars")):
+            return Variable(name, span)
         return Key(kind, entry.document, entry.path, span)
 
     def _given(self, entry: Entry, name: str) -> str | None:
@@ -382,6 +399,6 @@ def _variable(opened: Opened, start: int, text: str, index: int) -> Variable | N
 
 def matrix_names(opened: Opened) -> Iterator[Entry]:
     """The names that the matrix of a template gives values."""
-    for entry in opened.outline.entries:
+    for entry in opened.defined_in.outline.entries:
         if entry.document == 0 and entry.path[:1] == ("matrix",) and len(entry.path) == 2:
             yield entry

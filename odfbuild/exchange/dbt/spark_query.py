@@ -124,8 +124,8 @@ def _clean(sql: str) -> str:
 
 
 def _tidy(sql: str) -> str:
-    """Without the empty lines that templates leave behind."""
-    return re.sub(r"\n{3,}", "\n\n", sql.strip())
+    """Without the empty lines that templates leave behind, and blanks before names on new lines."""
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", sql.strip(), flags=re.M))
 
 
 def parsed(sql: str, dialect: str) -> exp.Query:
@@ -371,6 +371,7 @@ _TYPES = """ARRAY BIGINT BINARY BOOLEAN BYTE DATE DEC DECIMAL DOUBLE FLOAT INT I
     LONG MAP NULL NUMERIC REAL SHORT SMALLINT STRING STRUCT TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_NTZ
     TINYINT VARIANT VOID"""
 _SPARK_TYPES = frozenset(_TYPES.split())
+_OF_UNITS = ("dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff")
 _TYPE_TOKENS = Spark.Parser.TYPE_TOKENS - {TokenType.UNION}
 
 
@@ -381,6 +382,11 @@ def _is_spark(sql: str) -> bool:
         tokens = _tokens(sql, _SPARK)
     except (SqlglotError, RecursionError):
         return False
+    for token, bracket, first in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        # sqlglot takes 'day' for a unit there; Spark wants the word.
+        is_call = bracket.token_type is TokenType.L_PAREN
+        if is_call and token.text.lower() in _OF_UNITS and first.token_type is TokenType.STRING:
+            return False
     for token, following in pairwise(tokens):
         is_type = token.token_type in _TYPE_TOKENS
         if is_type and token.text.upper() not in _SPARK_TYPES:
@@ -392,28 +398,35 @@ def _is_spark(sql: str) -> bool:
 
 
 _ADDS = (exp.DateAdd, exp.DateSub, exp.DatetimeAdd, exp.TimestampAdd, exp.TsOrDsAdd)
+_REWRITTEN = (exp.Div, exp.Sub, *_ADDS)
+_DAYS_APART = ("duckdb", "postgres", "redshift", "snowflake")
+"""Dialects in which a date minus a date is a number."""
 
 
 def _keep_meaning(tree: exp.Query, dialect: str, known: Mapping[str, Types]) -> None:
     """Rewrite what sqlglot would write in a form that gives other values in Spark.
 
-    `/` of whole numbers cuts the result in some databases: that is `DIV`. Days and months that are
-    added to a time keep its time of day: `date_add` gives a date.
+    `/` of whole numbers cuts the result in some databases: that is `DIV`. Two dates are some days
+    apart there, which is an interval in Spark. Days and months that are added to a time keep its
+    time of day: `date_add` gives a date.
     """
-    for number, node in enumerate(tree.find_all(exp.Div, *_ADDS)):
+    for number, node in enumerate(tree.find_all(*_REWRITTEN)):
         node.meta[_ID] = number
     typed = _typed(tree, dialect, known)
     kinds = {
         node.meta[_ID]: (_kind(node.this), _kind(node.expression))
-        for node in (typed.find_all(exp.Div, *_ADDS) if typed else ())
+        for node in (typed.find_all(*_REWRITTEN) if typed else ())
         if _ID in node.meta
     }
     cuts = Dialect.get_or_raise(dialect).TYPED_DIVISION
-    for node in list(tree.find_all(exp.Div, *_ADDS)):
+    for node in list(tree.find_all(*_REWRITTEN)):
         this, other = kinds.get(node.meta[_ID], ("", ""))
         if isinstance(node, exp.Div):
             if cuts and this in _WHOLE and other in _WHOLE:
                 node.replace(exp.IntDiv(this=node.this, expression=node.expression))
+        elif isinstance(node, exp.Sub):
+            if dialect in _DAYS_APART and this == other == "DATE":
+                node.replace(exp.DateDiff(this=node.this, expression=node.expression))
         elif this != "DATE" and node.args.get("unit") is not None:
             node.replace(_later(node))
 

@@ -1,4 +1,4 @@
-"""Data at a URL: a file, a web server, an FTP or SFTP server, an object store, a table, a database.
+"""Data at a URL: a file, a server of web, FTP or SFTP, an object store, a table, a topic.
 
 A module for each.
 
@@ -20,6 +20,7 @@ from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.database.address import SCHEMES, is_database
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
+from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.fetch.local_paths import local_path
 from odfbuild.ingest.fetch.result import Fetched, etag, last_modified
 from odfbuild.ingest.fetch.sftp_address import sftp_place
@@ -43,6 +44,7 @@ _SCHEMES = (
     *EXTRAS,
     *(f"{_TABLE}{each}" for each in _PLACES),
     *SCHEMES,
+    "kafka",
 )
 
 
@@ -55,6 +57,11 @@ def fetch_url(
     refuse_path_time(step.event_time)
     url = resolve_address(step.url)
     remember_password(url)
+    if is_kafka(url):  # It may name several brokers.
+        from odfbuild.ingest.fetch.kafka.fetch import fetch_kafka
+
+        yield from fetch_kafka(step, url, state, context)
+        return
     scheme = _scheme(url, step.url)
     if scheme == "file":
         yield from _fetch_file(step, url, state, context)
@@ -103,6 +110,11 @@ def check_url(url: str) -> None:
 
     One with a template in it can only be told at fetch time.
     """
+    if is_kafka(url):
+        from odfbuild.ingest.fetch.kafka import address as topic
+
+        topic.wanted(url, url)
+        return
     if is_database(url):  # A password is a template, and all else can be told.
         from odfbuild.ingest.fetch.database import address
 

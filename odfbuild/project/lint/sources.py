@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, urlsplit
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.api_address import is_api
 from odfbuild.ingest.fetch.database.address import is_database, wanted
+from odfbuild.ingest.fetch.kafka.address import is_kafka
+from odfbuild.ingest.fetch.kafka.address import wanted as topic
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.odf.model import (
     DatasetSnapshot,
@@ -30,7 +32,21 @@ _SECRET_NAME = re.compile(
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _FROM_ENVIRONMENT = "${{"
 _TLS = {"http": "https", "ftp": "ftps"}
-_TLS_OF_DATABASE = re.compile(r"(?:^|&)sslmode=(?:require|verify-ca|verify-full)(?:&|$)")
+_POSTGRESQL = (
+    re.compile(r"(?:^|&)sslmode=(?:require|verify-ca|verify-full)(?:&|$)"),
+    "sslmode=verify-full",
+)
+_MYSQL = (
+    re.compile(r"(?:^|&)ssl-mode=(?:required|verify_ca|verify_identity)(?:&|$)", re.I),
+    "ssl-mode=VERIFY_IDENTITY",
+)
+_TLS_OF_DATABASES = {
+    "postgres": _POSTGRESQL,
+    "postgresql": _POSTGRESQL,
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+}
+"""By scheme, parameters that mean TLS, and what to write."""
 
 
 def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
@@ -53,7 +69,7 @@ def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
 def _fetch(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
     match event.fetch:
         case FetchStepUrl(url=url, headers=headers):
-            yield from _address(url, (*path, "url"))
+            yield from (_topic if is_kafka(url) else _address)(url, (*path, "url"))
             for number, header in enumerate(headers or ()):
                 if _SECRET_NAME.fullmatch(header.name) and _FROM_ENVIRONMENT not in header.value:
                     yield _secret(f"the header {header.name}", (*path, "headers", number, "value"))
@@ -106,6 +122,24 @@ def _listed(things: list[str]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
+def _topic(url: str, path: Path) -> Iterator[Flaw]:
+    try:
+        asked = topic(url, url)
+    except IngestError:
+        return  # `validate` tells it
+    if asked.password and _FROM_ENVIRONMENT not in asked.password:
+        yield _secret("a password in the address", path)
+    hosts = [each.rpartition(":")[0] or each for each in asked.brokers.split(",")]
+    if not asked.tls and any(h not in _LOOPBACK and _FROM_ENVIRONMENT not in h for h in hosts):
+        yield Flaw(
+            "open-transport",
+            "what comes over kafka: can be read and changed in transit",
+            "add `tls=on` to the parameters of the address",
+            path,
+            length=len(url),
+        )
+
+
 def _address(url: str, path: Path) -> Iterator[Flaw]:
     try:
         parts = urlsplit(url)
@@ -120,16 +154,17 @@ def _address(url: str, path: Path) -> Iterator[Flaw]:
                 yield _secret("`client_secret` in the address", path)
             if name == "token_url" and value.startswith("http:"):
                 yield from _address(value, path)
+    wanted = _TLS_OF_DATABASES.get(parts.scheme)
     if (
-        parts.scheme.startswith("postgres")
+        wanted is not None
         and host not in (None, *_LOOPBACK)
         and _FROM_ENVIRONMENT not in host
-        and not _TLS_OF_DATABASE.search(parts.query)
+        and not wanted[0].search(parts.query)
     ):
         yield Flaw(
             "open-transport",
             f"what comes over {parts.scheme}: can be read and changed in transit",
-            "add `sslmode=verify-full` to the parameters of the address",
+            f"add `{wanted[1]}` to the parameters of the address",
             path,
             length=len(url),
         )

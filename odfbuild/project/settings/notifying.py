@@ -25,8 +25,19 @@ _Webhook = Annotated[
 ]
 
 
+_Server = Annotated[
+    str,
+    Fits(
+        pattern=r"^smtps?://.",
+        examples=["smtps://user:${{ env.SMTP_PASSWORD }}@mail.example.org"],
+        description="Address of the mail server: smtps:// (TLS, port 465) or smtp:// (STARTTLS, "
+        "port 587); may hold ${{ env.NAME }}",
+    ),
+]
+
+
 class Notify(Value, kw_only=True):
-    """Who is told what of datasets whose name matches: by a `webhook`, or by a `command`."""
+    """Who is told what of datasets whose name matches: a `webhook`, a `command`, or by `email`."""
 
     match: Patterns = setting(("*",))
     on: tuple[Event, ...] = setting(
@@ -38,12 +49,21 @@ class Notify(Value, kw_only=True):
         (), "Program and its arguments; it gets the message as JSON on standard input"
     )
 
+    email: tuple[Name, ...] = setting((), "Addresses that get an e-mail")
+    sender: Name | None = setting(None, "Address that e-mails come from")
+    server: _Server | None = setting(None)
+
     @property
     def label(self) -> str:
         """What messages call it; never with a secret in it."""
-        return self.webhook or " ".join(self.command)
+        return self.webhook or " ".join(self.command or self.email)
 
 
 def wrong_entries(entries: Sequence[Notify]) -> list[int]:
-    """The numbers of entries that name no way to tell, or two."""
-    return [n for n, each in enumerate(entries) if bool(each.webhook) == bool(each.command)]
+    """The numbers of entries that name no way to tell, or two, or half of one."""
+    return [
+        n
+        for n, each in enumerate(entries)
+        if sum(map(bool, (each.webhook, each.command, each.email))) != 1
+        or {bool(each.email)} != {bool(each.sender), bool(each.server)}
+    ]

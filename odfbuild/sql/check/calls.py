@@ -15,6 +15,8 @@ from odfbuild.wording import closest
 
 _OF_UNITS = frozenset({"timestampadd", "timestampdiff"})
 """Functions that are part of Spark's grammar."""
+_WITH_UNITS = frozenset({"dateadd", "date_add", "datediff", "date_diff"})
+"""Functions that take a unit of time as a word."""
 _ELSEWHERE = {
     "iif": "if",
     "isnull": "isnull",
@@ -51,11 +53,18 @@ def check_call(select: Select, node: exp.Anonymous, clause: str) -> None:
     elif not takes(name, arguments_of(node)) and is_counted(node):
         given = arguments_of(node)
         message = f"{name}() takes {arity_of(name)}, not {given}"
-        select.tell("E0501", message, _MANUAL, node)
+        select.tell("E0501", message, _unquoted_unit(node, name) or _MANUAL, node)
     elif name in AGGREGATES and not is_window(node):
         _aggregate(select, node, AGGREGATES[name], clause)
     else:
         check_time_zones(select, node)
+
+
+def _unquoted_unit(node: exp.Anonymous, name: str) -> str | None:
+    first = node.expressions[0] if node.expressions else None
+    if name not in _WITH_UNITS or not isinstance(first, exp.Literal) or not first.is_string:
+        return None
+    return f"write the unit without quotes: {name}({first.name.upper()}, …)"
 
 
 def check_cast(select: Select, node: exp.Cast) -> None:

@@ -132,6 +132,8 @@ def _unknown(select: Select, node: exp.Column, clause: str) -> None:
     help_ = did_you_mean(name, list(known.values()), _listed(list(known.values())))
     if clause not in _SEES_RESULT and name.lower() in _aliases(select):
         help_ = f"{clause.upper()} cannot use result names: repeat the expression"
+    elif is_unit(node, plural=True):
+        help_ = f"the unit is called {name.upper().removesuffix('S')}"
     elif select.node.args.get("from_") is None:
         help_ = "a query reads its inputs: FROM is missing"
     message = f"no input has a column '{name}'" if known else f"there is no column '{name}'"

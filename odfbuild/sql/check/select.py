@@ -52,7 +52,7 @@ def is_counted(node: exp.Anonymous) -> bool:
     given = node.expressions
     strange = exp.Star | exp.Kwarg | exp.PropertyEQ | exp.Query
     first = given[0] if given else None
-    is_of_unit = isinstance(first, exp.Column) and is_unit(first)
+    is_of_unit = isinstance(first, exp.Column) and is_unit(first, plural=True)
     return not is_of_unit and not any(isinstance(each, strange) or each.is_star for each in given)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from odfbuild.api.editor.completions import completions
 from odfbuild.api.editor.diagnostics import by_file
-from odfbuild.api.editor.lenses import lenses_of
+from odfbuild.api.editor.lenses import TEST, lenses_of
 from odfbuild.api.editor.places import definition, references
 from odfbuild.api.editor.renaming import renamed
 from odfbuild.api.editor.session import Session
@@ -144,3 +144,31 @@ def test_macros_count_as_an_editor_holds_them(tiny: Tiny) -> None:
     look = session.check()
     assert [each.code for each in look.errors[file]] == ["E0501"]
     assert "valuex" in look.errors[file][0].message
+
+
+UNIT_TESTS = """\
+kind: UnitTests
+version: 1
+content:
+  dataset: derived
+  tests:
+    - name: values are ten times as large
+      given:
+        source:
+          rows: [{id: 1, value: 7}]
+      expect:
+        rows: [{id: 1, value: 70}]
+"""
+
+
+@pytest.mark.spark
+def test_unit_tests_run_with_text_that_is_not_saved(tiny: Tiny) -> None:
+    file = tiny.root / "datasets/derived.test.yaml"
+    file.write_text(UNIT_TESTS)
+    session = session_of(tiny, "datasets/derived.test.yaml", "datasets/derived.yaml")
+    (lens,) = lenses_of(session.view(f"{session.root}/datasets/derived.test.yaml"), None)
+    assert (lens.title, lens.command, lens.datasets) == ("run these tests", TEST, ("derived",))
+    assert "1 passed" in session.tested(lens.datasets)
+    path = f"{session.root}/datasets/derived.yaml"
+    session.holds(path, session.opened[path].replace("* 10", "* 11"))
+    assert "77" in session.tested(lens.datasets)

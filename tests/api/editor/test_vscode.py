@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.api.editor.lenses import EXPLAIN, PLAN
+from odfbuild.api.editor.lenses import EXPLAIN, PLAN, TEST
 from tests.api.editor.client import PROGRAM
 
 FOLDER = Path(__file__).parents[3] / "editors" / "vscode"
@@ -38,4 +38,4 @@ def test_commands_of_the_server_are_not_those_of_the_extension() -> None:
     """The client registers those of the server, which cannot be registered twice."""
     manifest = json.loads((FOLDER / "package.json").read_text())
     own = {each["command"] for each in manifest["contributes"]["commands"]}
-    assert own.isdisjoint({PLAN, EXPLAIN})
+    assert own.isdisjoint({PLAN, EXPLAIN, TEST})

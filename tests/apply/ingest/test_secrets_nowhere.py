@@ -175,7 +175,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[D
             ("plan", "-o", "plan.json"),
             ("plan", "--md"),
             ("plan", "--format", "html"),
-            ("apply", "plan.json", "-y", "-vv", "--log-format", "json"),
+            ("apply", "plan.json", "-y", "-vv", "--log-format", "json", "--json-lines"),
             ("apply", "-y", "-vv", "--json"),
             ("status", "--json"),
             ("explain", "no.echo", "--since", "last"),
@@ -242,7 +242,9 @@ def test_those_that_can_succeed_did_and_the_others_failed(done: Done) -> None:
     every = {file.stem for file in (done.root / "datasets").iterdir()}
     assert failed == {name for name in every if name.startswith("no.")}
     assert {path.name for path in (done.root / "chains").glob("[no]*")} == every - failed
-    assert done.codes["apply", "plan.json", "-y", "-vv", "--log-format", "json"] == 4
+    assert (
+        done.codes["apply", "plan.json", "-y", "-vv", "--log-format", "json", "--json-lines"] == 4
+    )
 
 
 def test_each_failure_has_the_code_of_its_cause(done: Done) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,6 +135,15 @@ content:
         text.replace("cursor=at", "sslmode=require").replace("&overlap=0", "")
     )
     assert odfbuild.ok("lint", "orders").out == "No issues found.\n"
+    for scheme, more, said in (
+        ("mysql", "", "add `ssl-mode=VERIFY_IDENTITY`"),
+        ("mariadb", "?ssl-mode=REQUIRED", "No issues found."),
+    ):
+        url = f"{scheme}://reader:${{{{ env.SHOP_PASSWORD }}}}@db.example.org/shop{more}#t"
+        (odfbuild.root / "datasets" / "orders.yaml").write_text(
+            re.sub(r'url: ".*"', f'url: "{url}"', text)
+        )
+        assert said in odfbuild.ok("lint", "orders").out
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ ELSEWHERE = {
     "E0127": ("tests/project/test_limits.py", "a link to a folder around it"),
     "E0173": ("tests/cli/test_alerts.py", "an entry without a receiver"),
     "E0912": ("tests/cli/test_alerts.py", "a webhook that refuses"),
+    "E0913": ("tests/integrations/test_command.py", "a scheduler with another program"),
     "E0128": ("tests/project/test_query_files.py", "a query in a definition and in a file beside"),
     "E0318": ("tests/cli/git/test_lost_chains.py", "a chain that was deleted"),
     "E0523": ("tests/hostile/test_safe_commands.py", "a query that unfolds without end"),
@@ -52,6 +53,14 @@ ELSEWHERE = {
     "E0437": ("tests/apply/ingest/test_blank_event_times.py", "records without an event time"),
     "E0438": ("tests/apply/ingest/test_late_files.py", "a late file where none may come"),
     "E0439": ("tests/apply/ingest/test_late_files.py", "a late file of a snapshot"),
+    "E0440": ("tests/ingest/test_kafka.py", "brokers that are not there"),
+    "E0441": ("tests/ingest/test_kafka.py", "a login that brokers refuse"),
+    "E0442": ("tests/ingest/test_kafka.py", "a topic that is not there"),
+    "E0443": ("tests/ingest/test_kafka.py", "messages that are gone"),
+    "E0444": ("tests/ingest/test_kafka.py", "another cluster"),
+    "E0445": ("tests/ingest/test_kafka.py", "a message that is no JSON"),
+    "E0446": ("tests/ingest/test_kafka.py", "an address without a topic"),
+    "E0447": ("tests/ingest/test_kafka.py", "a topic read as CSV"),
     "E0450": ("tests/ingest/odd_sources.py", "sources whose bytes are of another kind"),
     "E0461": ("tests/ingest/test_database_source.py", "a host on which no server listens"),
     "E0462": ("tests/ingest/test_database_source.py", "a wrong password"),
@@ -201,6 +210,30 @@ ELSEWHERE = {
     "E1050": (
         "tests/exchange/repositories/smart/test_smart_client.py",
         "a name that is taken on a server",
+    ),
+    "E1054": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a server without --ingest",
+    ),
+    "E1055": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a media type that nothing reads",
+    ),
+    "E1056": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a request of more than a MiB",
+    ),
+    "E1057": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a sender that is too fast",
+    ),
+    "E1058": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "a message with another signature",
+    ),
+    "E1059": (
+        "tests/exchange/repositories/serve/test_pushed_records.py",
+        "webhooks with wrong names and secrets",
     ),
     "E1080": (
         "tests/exchange/repositories/signed/test_signing.py",

@@ -171,6 +171,12 @@ REFUSED = {
     ),
     "SELECT event_time, 1 AS a, 2 AS A FROM cities": ("E0511", None, None, ""),
     "SELECT event_time, NULL AS a FROM cities": ("E0510", None, None, ""),
+    "SELECT event_time, DATE'2024-05-01' - DATE(event_time) AS a FROM cities": (
+        "E0510",
+        None,
+        None,
+        "cast it",
+    ),
     "SELECT event_time, map('a', 1) AS a FROM cities": ("E0510", None, None, ""),
 }
 

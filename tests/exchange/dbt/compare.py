@@ -21,6 +21,7 @@ import duckdb
 import yaml
 
 from odfbuild import Project
+from odfbuild.errors import OdfbuildError
 
 
 def differences(project: Path, warehouse: Path) -> dict[str, str | None]:
@@ -54,7 +55,11 @@ def _difference(datasets: Project, built: Any, name: str, table: str | None) -> 
     columns = [each.lower() for each in found.columns]
     theirs = Counter(tuple(map(_plain, row)) for row in found.fetchall())
     ours: Counter[tuple[Any, ...]] = Counter()
-    for record in datasets[name].to_arrow().to_pylist():
+    try:
+        records = datasets[name].to_arrow().to_pylist()
+    except OdfbuildError:
+        return "odfbuild did not build it"
+    for record in records:
         folded = {key.lower(): value for key, value in record.items()}
         if missing := [each for each in columns if each not in folded]:
             return f"it has no column {', '.join(missing)}"

@@ -56,6 +56,17 @@ def converted(sql: str, dialect: str = "duckdb", columns=ORDERS, event_time: str
             "as a from orders",
         ),
         (
+            "duckdb",
+            "select datediff('day', day, date '2026-01-01') as days from ORDERS",
+            "SELECT\n  DATEDIFF(DAY, day, CAST('2026-01-01' AS DATE)) AS days\nFROM orders",
+        ),
+        (
+            "duckdb",
+            "select day - date '2026-01-01' as days, pieces - 1 as fewer from ORDERS",
+            "SELECT\n  DATEDIFF(day, CAST('2026-01-01' AS DATE)) AS days,\n  pieces - 1 AS fewer\n"
+            "FROM orders",
+        ),
+        (
             "postgres",
             "select pieces / 2 as half, amount / 2 as a from ORDERS",
             "SELECT\n  pieces DIV 2 AS half,\n  amount / 2 AS a\nFROM orders",
@@ -167,3 +178,17 @@ def test_columns_that_nobody_declares_are_those_that_queries_name(sql: str, name
 @pytest.mark.parametrize("dialect", sorted(set(DIALECTS.values())))
 def test_every_adapter_has_a_dialect_that_is_read(dialect: str) -> None:
     assert "orders" in converted("select id from ORDERS", dialect).text
+
+
+def test_written_out_columns_leave_no_blanks_at_the_ends_of_lines() -> None:
+    columns = {f"a_long_name_of_a_column_{n}": "INT" for n in range(6)}
+    found = converted(
+        "select *\nfrom ORDERS", columns=columns, event_time="a_long_name_of_a_column_0"
+    )
+    assert not [line for line in found.text.splitlines() if line != line.rstrip()]
+    inner = converted(
+        "with a as (\n  select * from ORDERS\n)\nselect * from a",
+        columns=columns,
+        event_time="a_long_name_of_a_column_0",
+    )
+    assert "  select\n" in inner.text

@@ -79,7 +79,11 @@ def project(root: Path) -> Workspace:
 
 @contextlib.contextmanager
 def served(
-    root: Path, *options: str, access: str | None = ACCESS, env: dict[str, str] | None = None
+    root: Path,
+    *options: str,
+    access: str | None = ACCESS,
+    env: dict[str, str] | None = None,
+    module: str = "odfbuild",
 ) -> Iterator[Served]:
     """A server for the project in `root`, made if need be."""
     if not (root / "odfbuild.yaml").exists():
@@ -89,13 +93,14 @@ def served(
         machine.write_text(access)
     with (root / "log").open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "odfbuild", "serve", "--port", "0", *options],
+            [sys.executable, "-m", module, "serve", "--port", "0", *options],
             cwd=root,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
             env={
                 **os.environ,
+                "PYTHONPATH": str(Path(__file__).parents[3]),
                 "TOKEN_OF_BOB": BOB,
                 "XDG_CONFIG_HOME": str(root.parent / "no-config"),
                 **({"ODFBUILD_CONFIG": str(machine)} if access is not None else {}),

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import Fault, said
+from odfbuild.engine.spark.results.frames import can_be_committed
 from odfbuild.engine.spark.results.local_rows import QUICK
 from odfbuild.errors import InDefinition, Location, QueryError
 from odfbuild.sql.sql_words import words_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_UNFIT = ("void", "map", "variant", "interval", "calendar", "geometry", "geography")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +225,7 @@ def unfit_columns(frame: DataFrame, dataset: str) -> list[QueryError]:
     errors = []
     seen: set[str] = set()
     for column in frame.schema.fields:
-        if column.dataType.typeName().startswith(_UNFIT):
+        if not can_be_committed(column.dataType):
             errors.append(
                 QueryError(
                     f"column '{column.name}' has the type {column.dataType.simpleString()}, "

@@ -31,7 +31,7 @@ from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
-from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
+from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, inputs_of, shape_of
 from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
 from odfbuild.engine.spark.queries.temporal import make_view, versions_of, views_of
 from odfbuild.engine.spark.queries.ties import is_collated
@@ -171,8 +171,12 @@ def pairs(
     """What new records add to a join; `None` for nothing. `result` is the query over the views."""
     plan, _ = result_of(spark, steps_of(task.transform))
     catalyst = Catalyst(spark)
-    bounds = bounds_of(catalyst, catalyst.inline(plan), _event_times(task))
-    return stream.new_pairs(spark, task, bounds, result)
+    plan = catalyst.inline(plan)
+    times = _event_times(task)
+    # New records of an input that no join reads make no pairs, and all pairs would come once more.
+    read = inputs_of(plan, tuple(times))
+    inputs = [each for each in task.inputs if each.alias.lower() in read]
+    return stream.new_pairs(spark, inputs, bounds_of(catalyst, plan, times), result)
 
 
 def mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:

@@ -112,6 +112,15 @@ def to_arrow_type(kind: spark_types.DataType, unit: str = "ms") -> pa.DataType:
     )
 
 
+def can_be_committed(kind: spark_types.DataType) -> bool:
+    """Whether `to_arrow_type` has a type for it: not for intervals and maps, for example."""
+    try:
+        to_arrow_type(kind)
+    except QueryError:
+        return False
+    return True
+
+
 def to_arrow_schema(
     frame: DataFrame,
     required: Sequence[str] = (),

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from odfbuild.exchange.repositories.serve.ingest import Ingesting, switched_off
 from odfbuild.exchange.repositories.serve.rights import Rights
 from odfbuild.exchange.repositories.serve.simple import Simple
 from odfbuild.exchange.repositories.serve.site import Site
@@ -40,9 +41,11 @@ class Application:
         address: str = "",
         hosts: frozenset[str] = frozenset(),
         log: Log = lambda line: None,
+        ingesting: Ingesting | None = None,
     ) -> None:
         self._simple = Simple(site, rights, limits)
         self._smart = Smart(site, rights, limits, address)
+        self._ingesting = ingesting
         self._hosts = hosts
         self._log = log
         self._limits = limits
@@ -77,8 +80,15 @@ class Application:
                 await socket.send_denial_response(refused)
             return
         request = Request(scope, receive)
-        asked = self._refused(request.headers, scope) or await self._simple(request)
+        asked = self._refused(request.headers, scope) or await self._taken(request)
+        asked = asked or await self._simple(request)
         await asked(scope, receive, send)
+
+    async def _taken(self, request: Request) -> Response | None:
+        """The answer to a request that brings records."""
+        if self._ingesting is None:
+            return switched_off(request)
+        return await self._ingesting(request)
 
     def _refused(self, headers: Headers, scope: Scope) -> Response | None:
         """The answer to a request that is none of ours, or does not say where it ends."""

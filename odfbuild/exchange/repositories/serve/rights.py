@@ -40,6 +40,10 @@ class Caller:
         """Whether he may create it, and append to it."""
         return any(_matches(each.write + each.replace, alias) for each in self._rules)
 
+    def may_ingest(self, alias: str) -> bool:
+        """Whether he may push records to it."""
+        return self.may_write(alias) or any(_matches(each.ingest, alias) for each in self._rules)
+
     def may_replace(self, alias: str) -> bool:
         """Whether he may give it another history."""
         return any(_matches(each.replace, alias) for each in self._rules)
@@ -62,10 +66,12 @@ class Rights:
 
     def _add(self, number: int, rule: Access) -> None:
         place = f"serve.access[{number}]"
-        if not (rule.read or rule.write or rule.replace):
-            raise _wrong(f"{place} allows nothing", "give it `read`, `write` or `replace`")
+        if not (rule.read or rule.write or rule.replace or rule.ingest):
+            raise _wrong(
+                f"{place} allows nothing", "give it `read`, `write`, `replace` or `ingest`"
+            )
         if rule.token is None:
-            if rule.write or rule.replace:
+            if rule.write or rule.replace or rule.ingest:
                 raise _wrong(f"{place} lets everybody write", "give it a `token`")
             return
         token = resolve(rule.token)

@@ -13,11 +13,14 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from odfbuild.errors import EnvironmentProblem, RepositoryError, missing_extra
 from odfbuild.project.model import Config
+
+if TYPE_CHECKING:
+    from odfbuild.exchange.repositories.serve.handed import Taker
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,16 @@ class Listening:
 
 
 def serve(
-    config: Config, where: Listening, ready: Callable[[str], None], log: Callable[[str], None]
+    config: Config,
+    where: Listening,
+    ready: Callable[[str], None],
+    log: Callable[[str], None],
+    taker: Taker | None = None,
 ) -> None:
     """Serve the datasets of a project until a signal; `ready` is told the address.
 
-    `RepositoryError` E1051 to E1053 for what cannot be served so, `EnvironmentProblem` E0348 when
-    the port is taken.
+    `taker` commits records that others push; without it none are taken. `RepositoryError` E1051 to
+    E1053 and E1059 for what cannot be served so, `EnvironmentProblem` E0348 when the port is taken.
     """
     try:
         import uvicorn
@@ -44,6 +51,7 @@ def serve(
         from odfbuild.exchange.repositories.serve.app import Application
     except ModuleNotFoundError:
         raise missing_extra("serve", "servers of datasets") from None
+    from odfbuild.exchange.repositories.serve.ingest import Ingesting
     from odfbuild.exchange.repositories.serve.rights import Rights
     from odfbuild.exchange.repositories.serve.site import Site
     from odfbuild.exchange.repositories.serve.smart import OFFERED
@@ -58,10 +66,13 @@ def serve(
         access = (Access(read=("*",)),)
     rights = Rights(access)
     site = Site(config)
+    ingesting = None if taker is None else Ingesting(site, rights, limits, taker)
     listener = _listen(where)
     address = f"http://{_spelled(where.host)}:{listener.getsockname()[1]}"
     hosts = _names(where.host, external) if _is_loopback(where.host) else frozenset()
-    app = Application(site, rights, limits, address=external, hosts=hosts, log=log)
+    app = Application(
+        site, rights, limits, address=external, hosts=hosts, log=log, ingesting=ingesting
+    )
 
     class Patient(H11Protocol):
         """A connection that is closed when no request comes.

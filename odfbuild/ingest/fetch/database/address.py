@@ -2,7 +2,7 @@
 
 The table stands behind `#`; parameters of ours are `query` (instead of a table), `cursor` and
 `overlap`. Others go to the client library, if they only say how to connect. Reads nothing.
-Source: libpq, "Connection URIs".
+Source: libpq, "Connection URIs"; MySQL, "Connecting Using URI-Like Connection Strings".
 """
 
 from __future__ import annotations
@@ -22,29 +22,27 @@ from odfbuild.odf.model import (
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
-Kind = Literal["postgresql", "sqlite", "duckdb"]
+Kind = Literal["postgresql", "mysql", "sqlite", "duckdb"]
 
 SCHEMES: dict[str, Kind] = {
     "postgresql": "postgresql",
     "postgres": "postgresql",
+    "mysql": "mysql",
+    "mariadb": "mysql",
     "sqlite": "sqlite",
     "duckdb": "duckdb",
 }
 """Schemes of addresses, and what kind of database they are about."""
 
 _OURS = ("query", "cursor", "overlap")
-_OF_CLIENT = (
-    "host",
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "channel_binding",
-    "gssencmode",
-    "target_session_attrs",
-    "application_name",
-)
-"""Parameters of libpq that say how to connect, and hold no secret."""
+_OF_LIBPQ = """host sslmode sslrootcert sslcert sslkey channel_binding gssencmode
+    target_session_attrs application_name"""
+_OF_CLIENT: dict[Kind, tuple[str, ...]] = {
+    "postgresql": tuple(_OF_LIBPQ.split()),
+    "mysql": ("socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"),
+}
+"""Parameters of clients that say how to connect, and hold no secret."""
+_SSL_MODES = ("DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
 _OVERLAP = re.compile(r"([0-9]{1,15})([smhd]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -120,7 +118,7 @@ def wanted(url: str, shown: str) -> Wanted:
     if cursor == "" or (cursor is None and "overlap" in given):
         raise _wrong(shown, "it names no cursor", "write `cursor=COLUMN`, or leave `overlap` out")
     client = {key: value for key, value in given.items() if key not in _OURS}
-    if kind == "postgresql":
+    if kind in _OF_CLIENT:
         parameters = urlencode(client, quote_via=quote)
         place = parts._replace(scheme=kind, query=parameters, fragment="").geturl()
     elif parts.netloc or not parts.path:
@@ -186,7 +184,7 @@ def place_of(url: str) -> str:
 
 
 def _parameters(text: str, kind: Kind, shown: str) -> dict[str, str]:
-    known = (*_OURS, *(_OF_CLIENT if kind == "postgresql" else ()))
+    known = (*_OURS, *_OF_CLIENT.get(kind, ()))
     given: dict[str, str] = {}
     for key, value in parse_qsl(text, keep_blank_values=True):
         if key == "password":
@@ -200,6 +198,9 @@ def _parameters(text: str, kind: Kind, shown: str) -> dict[str, str]:
             raise _wrong(shown, f"'{key}' is no parameter of such an address", help)
         if key in given:
             raise _wrong(shown, f"it has '{key}' twice", "write it once")
+        if key == "ssl-mode" and value.upper() not in _SSL_MODES:
+            help = did_you_mean(value.upper(), _SSL_MODES, f"use {', '.join(_SSL_MODES)}")
+            raise _wrong(shown, f"`ssl-mode` is '{value}'", help)
         given[key] = value
     return given
 

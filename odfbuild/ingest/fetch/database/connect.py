@@ -21,6 +21,10 @@ def open_database(
         from odfbuild.ingest.fetch.database.postgresql import open_postgresql
 
         return open_postgresql(asked, settings, shown)
+    if asked.kind == "mysql":
+        from odfbuild.ingest.fetch.database.mysql import open_mysql
+
+        return open_mysql(asked, settings, shown)
     if asked.kind == "sqlite":
         from odfbuild.ingest.fetch.database.sqlite import open_sqlite
 

@@ -23,10 +23,11 @@ _CUT_OFF = ("08", "57P")
 """What codes of a lost connection or of a server that stops begin with (SQLSTATE)."""
 
 
-def not_connected(shown: str, said: str) -> IngestError:
-    """The error for a server that did not answer, or refused who asks."""
+def not_connected(shown: str, said: str, *, answered: bool = False) -> IngestError:
+    """The error for a server that did not answer, or that `answered` and refused who asks."""
     said = _one_line(said)
-    if "FATAL" in said:  # The server answered; whatever its language, this word is in it.
+    # PostgreSQL answered if this word is there, whatever its language.
+    if answered or "FATAL" in said:
         return _problem(f"the server of {shown} refuses the login", "E0462", said, _LOGIN)
     return _problem(
         f"cannot connect to {shown}",

@@ -88,7 +88,7 @@ def _fitted(array: pa.Array, column: Column, shown: str) -> pa.Array:
         _check_years(array, column, shown)
     if array.type == kind:
         return array
-    if pa.types.is_timestamp(kind) and array.type.tz is None:
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type) and array.type.tz is None:
         array = array.cast(pa.timestamp(kind.unit))  # of UTC, where the source says nothing
     try:
         return array.cast(kind)

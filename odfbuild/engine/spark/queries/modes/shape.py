@@ -72,6 +72,11 @@ def _windowed(aggregate: Node, event_times: Mapping[str, str]) -> Windowed | Non
     return None
 
 
+def inputs_of(plan: Node, inputs: tuple[str, ...]) -> set[str]:
+    """The inputs that a plan reads, in lower case; a transformation may list more."""
+    return {node.view for node in _nodes(plan, inputs) if is_input(node, inputs)}
+
+
 def stands_for(output: Node, grouping: Node) -> bool:
     """Whether an output column tells groups of `grouping` apart: itself, or a window's bound."""
     value = output.child if output.kind == "Alias" else output

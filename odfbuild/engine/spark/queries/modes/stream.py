@@ -9,7 +9,7 @@ inputs has to be kept from step to step. Sources: Open Data Fabric, "Watermark";
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,22 +139,22 @@ def _closes(build: Builder, window: Node, hidden: Mapping[str, Node]) -> Node:
 
 def new_pairs(
     spark: SparkSession,
-    task: TransformTask,
+    inputs: Sequence[InputSlices],
     bounds: Bounds,
     result_of: Callable[[], DataFrame],
 ) -> DataFrame | None:
-    """What new records add to a join in which each input stands once; `None` for nothing.
+    """What new records add to a join in which each of `inputs` stands once; `None` for nothing.
 
     Input by input: its new records joined with what the inputs before it held already, and with all
     that those behind it hold now. `bounds` say how far apart in time two records of a pair may be,
     so that only files with such records are read. `result_of` is the query over the views.
     """
     found: DataFrame | None = None
-    for number, fresh in enumerate(task.inputs):
+    for number, fresh in enumerate(inputs):
         if not fresh.slices:
             continue
         span = covering(event_times(file, fresh.vocab.event_time) for file in fresh.files)
-        for other, each in enumerate(task.inputs):
+        for other, each in enumerate(inputs):
             if other == number:
                 _join_view(spark, each, each.slices, ALWAYS, new=True)
                 continue

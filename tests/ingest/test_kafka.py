@@ -1,0 +1,397 @@
+"""Topics of Kafka as sources: `kafka://broker:9092/orders?key=id`, on librdkafka's mock cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.check import problems_of
+from odfbuild.ingest.fetch import fetch
+from odfbuild.ingest.fetch.kafka.address import named, topic_of, wanted
+from odfbuild.ingest.fetch.kafka.fetch import _begin
+from odfbuild.ingest.fetch.kafka.position import Positions, parse_positions
+from odfbuild.ingest.fetch.url import check_url
+from odfbuild.ingest.resume import has_moved
+from odfbuild.odf.model import (
+    FetchStepUrl,
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+    ReadStepCsv,
+    ReadStepNdJson,
+    RequestHeader,
+    SetPollingSource,
+)
+from tests.ingest.contexts import Poller, at
+from tests.servers.kafka import PARTITIONS, Cluster, Said, kafka
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with kafka() as started:
+        yield started
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    return f"t-{abs(hash(request.node.name))}"
+
+
+def source(root: Path, url: str, **settings: Any) -> Poller:
+    return Poller(root, FetchStepUrl(url=url), **settings)
+
+
+def rows(found: list[bytes | None]) -> list[dict[str, Any]]:
+    return [json.loads(line) for data in found if data is not None for line in data.splitlines()]
+
+
+def refused(root: Path, url: str, **settings: Any) -> IngestError:
+    with pytest.raises(IngestError) as raised:
+        source(root, url, **{"connect_seconds": 2, **settings}).poll()
+    return raised.value
+
+
+# --- What is read ---
+
+
+def test_messages_come_once_in_the_order_of_partitions_and_offsets(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    sent = [Said(f'{{"id": {n}}}', partition=n % 3) for n in range(9)]
+    cluster.send(topic, *sent)
+    poller = source(tmp_path, cluster.url(topic))
+    assert [row["id"] for row in rows(poller.poll())] == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+    assert poller.poll() == []
+    cluster.send(topic, Said('{"id": 9}', partition=3), Said('{"id": 10}', partition=0))
+    assert [row["id"] for row in rows(poller.poll())] == [10, 9]
+    assert poller.state is not None
+    assert poller.state.value.endswith(" 0:4 1:3 2:3 3:1")
+
+
+def test_many_messages_are_several_slices_and_a_crash_between_them_loses_none(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(topic, *(Said(f'{{"id": {n}}}', partition=n % PARTITIONS) for n in range(22)))
+    poller = source(tmp_path, cluster.url(topic), target_records=5)
+    for crash in ("after", "before", "after"):
+        poller.poll(crash=crash)
+    assert len(rows(poller.committed)) == 10
+    assert [len(rows([each])) for each in poller.poll()] == [5, 5, 2]
+    assert sorted(row["id"] for row in rows(poller.committed)) == list(range(22))
+    undisturbed = source(tmp_path, cluster.url(topic), target_records=5)
+    undisturbed.poll()
+    assert undisturbed.committed == poller.committed, "the same bytes"
+
+
+def test_a_run_ends_at_the_ends_that_it_saw_at_its_start(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(topic, '{"id": 0}', '{"id": 1}')
+    step = FetchStepUrl(url=cluster.url(topic))
+    found = []
+    for fetched in fetch(step, None, at(tmp_path, target_records=1)):
+        assert fetched.file is not None
+        found.append(fetched.file.read_bytes())
+        cluster.send(topic, '{"id": 2}')
+    assert [row["id"] for row in rows(found)] == [0, 1]
+
+
+def test_key_partition_offset_time_and_headers_are_columns_if_the_address_names_them(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(
+        topic,
+        Said('{\n "a": "x\\ny", "n": 1.10}', "k", 2, (("trace", "7"),)),
+        Said("{}", None, 2),
+    )
+    query = "key=id&partition=part&offset=at&timestamp=event_time&headers=about"
+    poller = source(tmp_path, cluster.url(topic, query))
+    found = poller.poll()
+    assert rows(found) == [
+        {
+            "id": "k",
+            "part": 2,
+            "at": 0,
+            "event_time": "2026-01-01T00:00:00.000000Z",
+            "about": {"trace": "7"},
+            "a": "x\ny",
+            "n": 1.1,
+        },
+        {"part": 2, "at": 1, "event_time": "2026-01-01T00:00:00.000000Z", "about": {}},
+    ]
+    assert found[0] is not None
+    assert b'"n": 1.10}' in found[0], "numbers stay as they are spelled"
+
+
+def test_keys_in_json_are_members_and_those_of_the_value_go_before(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(
+        topic,
+        Said('{"id": 1, "v": 2}', '{"id": 8, "shop": "a"}'),
+        Said('{"v": 3}', '{"id": 9}'),
+    )
+    poller = source(tmp_path, cluster.url(topic, "keyFormat=json"))
+    assert rows(poller.poll()) == [{"shop": "a", "id": 1, "v": 2}, {"id": 9, "v": 3}]
+    cluster.send(topic, Said('{"v": 4}', "17"))
+    poller = source(tmp_path, cluster.url(topic, "keyFormat=json&key=id&tombstones=skip"))
+    assert rows(poller.poll())[-1] == {"id": 17, "v": 4}
+
+
+def test_several_lines_in_a_message_are_several_records(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(topic, '{"id": 1}\n{"id": 2}\n', '{"id": 3}')
+    poller = source(tmp_path, cluster.url(topic, "format=ndjson&offset=at"))
+    assert [(row["id"], row["at"]) for row in rows(poller.poll())] == [(1, 0), (2, 0), (3, 1)]
+
+
+def test_tombstones_retract_are_left_out_or_stop_the_run(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(topic, Said('{"v": 1}', "a"), Said(None, "a"), Said('{"v": 2}', "b"))
+    error = refused(tmp_path, cluster.url(topic, "key=id"))
+    assert error.code == "E0445"
+    assert "offset 1 of partition 0" in error.message
+    skipping = source(tmp_path, cluster.url(topic, "key=id&tombstones=skip"))
+    assert [row["v"] for row in rows(skipping.poll())] == [1, 2]
+    retracting = source(tmp_path, cluster.url(topic, "key=id&tombstones=retract"))
+    assert rows(retracting.poll()) == [
+        {"id": "a", "op": 0, "v": 1},
+        {"id": "a", "op": 1},
+        {"id": "b", "op": 0, "v": 2},
+    ]
+
+
+def test_a_run_of_nothing_but_tombstones_that_are_left_out_moves_on(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    cluster.send(topic, Said(None, "a"), Said(None, "b"))
+    poller = source(tmp_path, cluster.url(topic, "tombstones=skip"))
+    assert poller.poll() == [None]
+    assert poller.state is not None
+    assert " 0:2 " in poller.state.value
+    assert poller.poll() == []
+
+
+def test_avro_is_read_by_the_schemas_of_a_folder(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    import fastavro
+
+    fields = [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "raw", "type": "bytes"},
+        {"name": "note", "type": ["null", "string"]},
+    ]
+    schema = {"type": "record", "name": "r", "fields": fields}
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "7.avsc").write_text(json.dumps(schema))
+    body = io.BytesIO()
+    record = {"id": 5, "at": 1_767_225_600_000, "raw": b"\x01", "note": None}
+    fastavro.schemaless_writer(body, schema, record)
+    cluster.send(topic, Said(b"\0" + (7).to_bytes(4, "big") + body.getvalue()))
+    url = cluster.url(topic, "format=avro&schemas=schemas")
+    poller = source(tmp_path, url)
+    assert rows(poller.poll()) == [
+        {"id": 5, "at": "2026-01-01T00:00:00.000000Z", "raw": "AQ==", "note": None}
+    ]
+    cluster.send(topic, Said(b"\0" + (8).to_bytes(4, "big") + body.getvalue()))
+    with pytest.raises(IngestError, match="schema 8 is not there") as raised:
+        poller.poll()
+    assert raised.value.help == "put it into schemas/8.avsc, as the registry has it"
+
+
+# --- What is wrong ---
+
+
+@pytest.mark.parametrize("value", ["no json", "[1]", "1", "\ud800", '{"at": 1}'])
+def test_a_message_that_is_no_record_is_told_with_its_place_and_blocks_nothing_else(
+    tmp_path: Path, cluster: Cluster, topic: str, value: str
+) -> None:
+    data = value.encode(errors="surrogatepass")
+    cluster.send(topic, '{"id": 1}', Said(data))
+    url = cluster.url(topic, "offset=at")
+    error = refused(tmp_path, url)
+    assert (error.code, error.help is None) == ("E0445", False)
+    assert f"offset 1 of partition 0 of {cluster.url(topic)}" in error.message
+    skipping = source(tmp_path, url, bad_records={"*": "skip"})
+    (found,) = skipping.poll()
+    assert found is not None
+    assert len(found.splitlines()) == 2, "the read step counts it as a bad record"
+
+
+def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        error = refused(tmp_path, f"kafka://127.0.0.1:{port}/t")
+    assert error.code == "E0440"
+    assert error.location is not None
+
+
+def test_a_cluster_that_dies_while_it_is_read_loses_nothing(tmp_path: Path, topic: str) -> None:
+    with kafka() as dying:
+        dying.send(topic, *(f'{{"id": {n}}}' for n in range(3)))
+        poller = source(tmp_path, dying.url(topic), target_records=1, idle_seconds=2)
+        context = at(tmp_path, target_records=2, idle_seconds=2, connect_seconds=2)
+        steps = fetch(poller.step, None, context)
+        first = next(steps)
+        dying.kill()
+        # What the client has fetched already may still come; more than that cannot.
+        try:
+            rest = list(steps)
+        except IngestError as error:
+            assert error.code == "E0440"
+            rest = []
+        assert first.state is not None
+        assert " 0:2 " in first.state.value
+        assert len(rest) <= 1
+
+
+def test_a_cluster_that_was_made_anew_is_not_taken_for_the_one_before(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    with kafka() as gone:
+        gone.send(topic, '{"id": 1}')
+        poller = source(tmp_path, gone.url(topic))
+        assert len(rows(poller.poll())) == 1
+    cluster.send(topic, '{"id": 2}', '{"id": 3}')
+    poller.step = FetchStepUrl(url=cluster.url(topic))
+    before = poller.state
+    with pytest.raises(IngestError) as raised:
+        poller.poll()
+    assert raised.value.code == "E0444"
+    assert poller.state == before
+
+
+def test_a_topic_that_is_not_there_is_told(tmp_path: Path, cluster: Cluster) -> None:
+    error = refused(tmp_path, cluster.url("nowhere"))
+    assert error.code == "E0442"
+
+
+def test_a_login_that_is_refused_is_told_without_the_password(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "very-secret-word")
+    error = refused(tmp_path, f"kafka://{cluster.brokers}/t?tls=on")
+    assert error.code in ("E0440", "E0441")
+    assert "SSL" in error.notes[0]
+    url = f"kafka://reader:${{{{ env.KAFKA_PASSWORD }}}}@{cluster.brokers}/t?sasl=PLAIN"
+    error = refused(tmp_path, url)
+    assert error.code == "E0441"
+    assert "very-secret-word" not in repr((error.message, error.notes, error.help))
+
+
+def test_messages_that_were_deleted_unread_are_an_error_unless_gaps_are_allowed() -> None:
+    state = Positions("c", {0: 5, 1: 0}).state()
+    bounds = {0: (9, 20), 1: (0, 3), 2: (4, 4)}
+    with pytest.raises(IngestError) as raised:
+        _begin("c", bounds, state, "kafka://b/t", skips_gaps=False)
+    assert raised.value.code == "E0443"
+    assert "4 offsets of partition 0" in raised.value.message
+    assert _begin("c", bounds, state, "kafka://b/t", skips_gaps=True) == {0: 9, 1: 0, 2: 4}
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "bounds", "state"),
+    [
+        ("other", {0: (0, 9)}, "c 0:5"),
+        ("c", {0: (0, 4)}, "c 0:5"),
+        ("c", {0: (0, 9)}, "c 0:5 1:0"),
+        ("c", {0: (0, 9)}, "2026-01-01 what is this"),
+    ],
+)
+def test_another_topic_of_the_same_name_is_not_taken_for_the_one_that_was_read(
+    cluster_id: str, bounds: dict[int, tuple[int, int]], state: str
+) -> None:
+    with pytest.raises(IngestError) as raised:
+        _begin(cluster_id, bounds, state, "kafka://b/t", skips_gaps=True)
+    assert raised.value.code == "E0444"
+
+
+# --- Addresses ---
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "kafka://",
+        "kafka:///t",
+        "kafka://b:9092",
+        "kafka://b:9092/",
+        "kafka://b:9092/a/b",
+        "kafka://b:port/t",
+        "kafka://b,/t",
+        "kafka://user@b/t",
+        "kafka://b/t?topic=x",
+        "kafka://b/t?key=",
+        "kafka://b/t?key=a&key=b",
+        "kafka://b/t?key=a&offset=a",
+        "kafka://b/t?format=protobuf",
+        "kafka://b/t?format=avro",
+        "kafka://b/t?tombstones=retract",
+        "kafka://b/t?tls=on&certificate=a.pem",
+        "kafka://b/t?ca=ca.pem",
+        "kafka://b/t?password=x",
+    ],
+)
+def test_a_wrong_address_is_told_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(IngestError) as raised:
+        check_url(url)
+    assert raised.value.code == "E0446"
+    assert raised.value.help
+
+
+def test_an_address_says_brokers_login_and_topic() -> None:
+    url = "kafka://me:p%40ss@a:9092,[::1]:9093/my.topic_1?tls=on&sasl=SCRAM-SHA-512&ca=ca.pem"
+    check_url(url)
+    asked = wanted(url, url)
+    assert (asked.brokers, asked.topic) == ("a:9092,[::1]:9093", "my.topic_1")
+    assert (asked.user, asked.password, asked.sasl) == ("me", "p@ss", "SCRAM-SHA-512")
+    assert named(url) == "kafka://a:9092,[::1]:9093/my.topic_1"
+    check_url("kafka://me:${{ env.P }}@${{ env.BROKERS }}/t")
+
+
+def test_other_brokers_of_a_topic_are_the_same_source() -> None:
+    assert topic_of("kafka://u:p@a:1/t?key=x") == topic_of("kafka://b/t") != topic_of("kafka://b/u")
+
+
+def test_positions_are_read_as_they_were_written() -> None:
+    found = Positions("MkU3", {10: 2, 9: 1})
+    assert found.state() == "MkU3 9:1 10:2"
+    assert parse_positions(found.state()) == found
+
+
+def polling(url: str, merge: MergeStrategy, read: Any = None, **more: Any) -> SetPollingSource:
+    return SetPollingSource(
+        fetch=FetchStepUrl(url=url, **more), read=read or ReadStepNdJson(), merge=merge
+    )
+
+
+def test_a_definition_that_contradicts_itself_is_told_without_a_cluster() -> None:
+    url, keyed = "kafka://b/t", "kafka://b/t?key=id&tombstones=retract"
+    key = ("id",)
+    wrong = [
+        (polling(url, MergeStrategyAppend(), ReadStepCsv()), "E0447"),
+        (polling(url, MergeStrategySnapshot(primary_key=key)), "E0447"),
+        (polling(keyed, MergeStrategyLedger(primary_key=key)), "E0447"),
+        (
+            polling(url, MergeStrategyAppend(), headers=(RequestHeader(name="a", value="b"),)),
+            "E0446",
+        ),
+    ]
+    for each, code in wrong:
+        assert [error.code for _, error in problems_of(each)] == [code]
+    assert list(problems_of(polling(keyed, MergeStrategyUpsertStream(primary_key=key)))) == []
+    assert has_moved(FetchStepUrl(url=url), None)
