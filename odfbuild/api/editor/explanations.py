@@ -18,6 +18,7 @@ from odfbuild.api.editor.subjects import (
 from odfbuild.odf.model import SetInfo, SetTransform
 from odfbuild.odf.schema.ddl import ddl_of
 from odfbuild.project.model import Definition
+from odfbuild.project.settings.describing import descriptions_of
 from odfbuild.sql.columns.of_query import Column
 from odfbuild.sql.function_list import AGGREGATES, ALLOWED, arity_of
 from odfbuild.sql.functions import FORBIDDEN, TABLE_FUNCTIONS
@@ -117,13 +118,16 @@ def _some(names: list[str], most: int) -> str:
 
 
 def column(view: View, named: NamedColumn) -> str:
-    """Type of a column, the dataset that has it, and the columns that it is made from."""
+    """Type and description of a column, the dataset that has it, the columns it is made from."""
     kind = f": {named.type}" if named.type else ""
     parts = [f"**{named.name}**{kind}"]
     if named.dataset is None:
         parts.append(f"Column of `{named.relation}` in this query.")
     else:
         parts.append(f"Column of `{named.dataset}`.")
+        about = descriptions_of(view.found.project.config.descriptions, named.dataset)
+        if named.name.lower() in about:
+            parts.append(about[named.name.lower()])
         sources = [
             f"`{name}.{origin}`" for name, origin in made_of(view, named.dataset, named.name)
         ]

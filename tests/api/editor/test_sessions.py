@@ -8,6 +8,7 @@ import pytest
 
 from odfbuild.api.editor.completions import completions
 from odfbuild.api.editor.diagnostics import by_file
+from odfbuild.api.editor.explanations import explain
 from odfbuild.api.editor.lenses import TEST, lenses_of
 from odfbuild.api.editor.places import definition, references
 from odfbuild.api.editor.renaming import renamed
@@ -144,6 +145,17 @@ def test_macros_count_as_an_editor_holds_them(tiny: Tiny) -> None:
     look = session.check()
     assert [each.code for each in look.errors[file]] == ["E0501"]
     assert "valuex" in look.errors[file][0].message
+
+
+def test_a_column_shows_its_description(tiny: Tiny) -> None:
+    with (tiny.root / "odfbuild.yaml").open("a") as file:
+        file.write(
+            '  descriptions:\n    - match: [derived]\n      columns: {value: "Euros, times ten"}\n'
+        )
+    session = session_of(tiny, "datasets/derived.yaml")
+    view = session.view(f"{session.root}/datasets/derived.yaml")
+    subject = view.subject_at(view.opened.text.index("AS value") + 4)
+    assert "Euros, times ten" in explain(view, subject)
 
 
 UNIT_TESTS = """\
