@@ -135,6 +135,10 @@ def serve(
         server.run(sockets=[listener])
 
 
+_BACKLOG = 2048
+"""Connections that wait to be accepted, as uvicorn has it."""
+
+
 def _max_message() -> int:
     from odfbuild.exchange.repositories.smart.messages import MAX_MESSAGE
 
@@ -147,6 +151,7 @@ def _listen(where: Listening) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((where.host, where.port))
+        listener.listen(_BACKLOG)  # who is told the address may connect at once
     except OSError as error:
         raise EnvironmentProblem(
             f"nothing can be served on {_spelled(where.host)}:{where.port}: {error.strerror}",
