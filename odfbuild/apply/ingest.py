@@ -40,7 +40,9 @@ from odfbuild.odf.model import (
     AddData,
     AddPushSource,
     MergeStrategy,
+    MergeStrategyChangelogStream,
     MergeStrategyLedger,
+    MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStep,
     SetDataSchema,
@@ -86,6 +88,7 @@ class Arrival(Value, kw_only=True):
     source_state: SourceState | None
     content: str | None = None
     late: str | None = None
+    whole: bool = False
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
@@ -123,6 +126,7 @@ def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> Fe
         late=_late(transaction, config),
         columns=_columns(transaction, source),
         merge=source.merge if source is not None else None,
+        vocab=vocabulary_of(transaction.state.vocab),
     )
 
 
@@ -196,6 +200,7 @@ def _arrival(
         source_state=fetched.state,
         content=fetched.content,
         late=fetched.display_name.rpartition("/")[2] if fetched.late else None,
+        whole=fetched.whole,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
@@ -293,7 +298,7 @@ def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTa
         source_name=arrival.display_name,
         read=source.read,
         preprocess=source.preprocess,
-        merge=source.merge,
+        merge=_merge(source, arrival),
         vocab=vocabulary_of(state.vocab),
         history=transaction.workspace.committed(transaction.alias, transaction.base),
         history_schema=schema_of(state.schema) if state.schema else None,
@@ -307,6 +312,14 @@ def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTa
         shapefile_encoding=arrival.shapefile_encoding,
         line_breaks=arrival.line_breaks,
     )
+
+
+def _merge(source: SetPollingSource | AddPushSource, arrival: Arrival) -> MergeStrategy:
+    """How a file joins the history: the state of a source of changes by what is different."""
+    changes = MergeStrategyChangelogStream | MergeStrategyUpsertStream
+    if arrival.whole and isinstance(source.merge, changes):
+        return MergeStrategySnapshot(primary_key=source.merge.primary_key)
+    return source.merge
 
 
 def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:
