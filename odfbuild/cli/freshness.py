@@ -19,6 +19,12 @@ def freshness(
         str | None,
         typer.Option("--at", metavar="TIME", help="Compute ages as of this time (default: now)."),
     ] = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Also ask databases how much of their log waits for changes to be read."
+        ),
+    ] = False,
     as_json: JsonOptions,
 ) -> int:
     """Show how old datasets are by their watermarks."""
@@ -36,6 +42,14 @@ def freshness(
     else:
         state.console.result(render_ages(ages))
     state.console.error(*(each.error for each in ages if each.error is not None))
+    if deep:
+        from odfbuild.api.sources import held_logs
+
+        for said in held_logs(state.directory, state.given, chosen):
+            if isinstance(said, str):
+                state.console.note(f"warning: {said}")
+            else:
+                state.console.error(said)
     config = state.config()
     if config.notify and at is None:
         from odfbuild.api.alerting import tell_of_ages

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
-from odfbuild.ingest.fetch.database.address import is_database
+from odfbuild.ingest.fetch.database.address import is_database, reads_changes
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.inspect.health import Check, fail, ok, warn
 from odfbuild.odf.model import FetchStep, FetchStepContainer, FetchStepUrl, SetPollingSource
@@ -95,16 +95,29 @@ def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]
         return
     from odfbuild.ingest.fetch.database.look import look_at_database
 
-    answers, problems = [], []
+    answers, problems, warnings = [], [], []
     for name, url in asked.items():
         try:
             looked = look_at_database(url, config.ingest, config.root)
+            said = _of_changes(name, url, config)
         except OdfbuildError as error:
             problems.append((name, error))
         else:
             answers.append(f"{name} ({count(len(looked.columns), 'column')})")
+            warnings += [said] if said else []
     if problems:
-        said = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
-        yield fail("databases", " | ".join(said), problems[0][1].help or "")
+        told = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
+        yield fail("databases", " | ".join(told), problems[0][1].help or "")
+    elif warnings:
+        yield warn("databases", " | ".join(warnings), "odfbuild source status")
     else:
         yield ok("databases", f"answered for {', '.join(answers)}")
+
+
+def _of_changes(name: str, url: str, config: Config) -> str:
+    """What should be done about the replication slot of a source; empty: nothing."""
+    if not reads_changes(url):
+        return ""
+    from odfbuild.ingest.fetch.database.changes.manage import ChangesSource
+
+    return ChangesSource(name, url, config.ingest).status().warning

@@ -52,6 +52,7 @@ _OF_CLIENT = (
 
 _SLOT = re.compile(r"[a-z0-9_]{1,63}")
 """Names that PostgreSQL takes for replication slots."""
+_CHANGES = re.compile(r"[?&]changes=")
 _OVERLAP = re.compile(r"([0-9]{1,15})([smhd]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MOST_DAYS = 36_500
@@ -106,6 +107,11 @@ def quoted(name: str) -> str:
 def is_database(url: str) -> bool:
     """Whether `url` is the address of a table or query, as far as its scheme tells."""
     return url.partition(":")[0].lower() in SCHEMES
+
+
+def reads_changes(url: str) -> bool:
+    """Whether `url` asks for changes of a table, as far as its parameters tell."""
+    return is_database(url) and _CHANGES.search(url) is not None
 
 
 def wanted(url: str, shown: str) -> Wanted:

@@ -18,6 +18,9 @@ from odfbuild.ingest.secrets import remember_password, resolve_address
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.values import Value
 
+MUCH_BYTES = 1 << 30
+"""So much of a server's log is a reason to warn: it fills the server's disk."""
+
 Made = Literal["created", "kept", "dropped", "absent"]
 
 
@@ -34,12 +37,29 @@ class SlotStatus(Value):
     held_bytes: int = 0
     in_use: bool = False
 
+    @property
+    def warning(self) -> str:
+        """What should be done about it, as a sentence; empty: nothing."""
+        if self.status == "ready":
+            if self.held_bytes < MUCH_BYTES:
+                return ""
+            held = f"{self.held_bytes / (1 << 30):.1f} GiB of the server's log"
+            return (
+                f"{self.dataset}: the replication slot '{self.slot}' holds back {held}: run "
+                f"`odfbuild apply -s {self.dataset}`, or `odfbuild source drop {self.dataset}`"
+            )
+        again = "" if self.status == "absent" else " --resnapshot"
+        return (
+            f"{self.dataset}: the replication slot '{self.slot}' is {self.status}: run "
+            f"`odfbuild source create {self.dataset}{again}`"
+        )
+
 
 class ChangesSource:
     """The source of changes of one dataset; `template` is its address."""
 
     def __init__(self, dataset: str, template: str, settings: IngestSettings) -> None:
-        self._dataset, self._settings = dataset, settings
+        self.dataset, self._settings = dataset, settings
         url = resolve_address(template)
         remember_password(url)
         self._asked: Wanted = wanted(url, template)
@@ -65,7 +85,7 @@ class ChangesSource:
                 return "kept"
             if not again and status.status != "absent":
                 why = "the slot or the publication is gone, or is not as it was created"
-                raise slot_lost(self._shown, self.slot, self._dataset, why)
+                raise slot_lost(self._shown, self.slot, self.dataset, why)
             self._drop(database, facts)
             self._create(database, facts)
             return "created"
@@ -83,12 +103,12 @@ class ChangesSource:
     def _status(self, facts: Facts) -> SlotStatus:
         slot, publication = facts.slot, facts.publication
         if slot is None and publication is None:
-            return SlotStatus(self._dataset, self.slot, "absent")
+            return SlotStatus(self.dataset, self.slot, "absent")
         if slot is None or publication is None or not slot.fits or not publication.complete:
             held = slot.held_bytes if slot is not None else 0
-            return SlotStatus(self._dataset, self.slot, "incomplete", held)
+            return SlotStatus(self.dataset, self.slot, "incomplete", held)
         status: Literal["ready", "lost"] = "lost" if slot.lost else "ready"
-        return SlotStatus(self._dataset, self.slot, status, slot.held_bytes, slot.active)
+        return SlotStatus(self.dataset, self.slot, status, slot.held_bytes, slot.active)
 
     def _refuse_foreign(self, facts: Facts) -> None:
         if facts.slot is not None and not facts.slot.fits:

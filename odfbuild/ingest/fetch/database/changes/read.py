@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import IngestError
@@ -37,6 +38,7 @@ from odfbuild.ingest.fetch.database.changes.position import (
 )
 from odfbuild.ingest.fetch.database.changes.problems import (
     log_does_not_fit,
+    may_not,
     not_created,
     slot_in_use,
     slot_lost,
@@ -69,8 +71,10 @@ def fetch_changes(
     """Yield the table, then what changed, some transactions at a time. Raises `OdfbuildError`."""
     is_ours = state is not None and state.kind == ETAG and not context.moved
     position = parse_position(state.value) if state is not None and is_ours else None
-    while (found := _Step(asked, shown, context, position).take()) is not None:
+    until: int | None = None
+    while (found := _Step(asked, shown, context, position, until).take()) is not None:
         position = found.position
+        until = found.until  # What is committed meanwhile comes with the next run.
         event_time = event_time_of(
             step.event_time,
             modified=found.committed or context.now,
@@ -90,10 +94,14 @@ def fetch_changes(
 
 
 class _Found(Value):
-    """What a step gives: a file, where the source stands then, and when its last change was."""
+    """What a step gives: a file, where the source stands then, and when its last change was.
+
+    `until` is the end of the log when the run began.
+    """
 
     file: Path | None
     position: Position
+    until: int
     committed: Timestamp | None = None
     whole: bool = False
     note: str = ""
@@ -103,10 +111,15 @@ class _Step:
     """One connection, and at most one file."""
 
     def __init__(
-        self, asked: Wanted, shown: str, context: FetchContext, position: Position | None
+        self,
+        asked: Wanted,
+        shown: str,
+        context: FetchContext,
+        position: Position | None,
+        until: int | None,
     ) -> None:
         self._asked, self._shown, self._context = asked, shown, context
-        self._position = position
+        self._position, self._begun_until = position, until
         self._slot = asked.changes or ""
         self._target = context.scratch / "changes.parquet"
 
@@ -116,17 +129,19 @@ class _Step:
         with open_postgresql(self._asked, settings, self._shown) as database:
             facts = self._look(database)
             confirmed = self._check(facts)
+            self._until = self._begun_until or facts.flushed
             position = self._position
             if position is None or facts.mark != position.mark:
-                return self._whole(database, facts, confirmed)
+                return self._whole(database, confirmed)
             if confirmed < position.lsn:
                 sql = f"SELECT end_lsn::text FROM pg_replication_slot_advance('{self._slot}', "
-                database.rows(f"{sql}'{spelled(position.lsn)}')")
+                with self._rights():
+                    database.rows(f"{sql}'{spelled(position.lsn)}')")
             columns = self._selected(facts.table.columns)
             same = form_of(columns) == position.form
             if same and facts.table.versions_of(columns) != position.versions:
                 # The server may have computed new values for rows without telling it as changes.
-                return self._whole(database, facts, position.lsn)
+                return self._whole(database, position.lsn)
             return self._stream(database, facts, position, changed=not same)
 
     def _look(self, database: Postgresql) -> Facts:
@@ -190,11 +205,24 @@ class _Step:
     def _selected(self, columns: Sequence[RelationColumn]) -> Sequence[RelationColumn]:
         return selected(columns, self._context.columns)
 
+    @contextmanager
+    def _rights(self) -> Iterator[None]:
+        """What is refused here for a lack of rights is the use of the slot."""
+        try:
+            yield
+        except IngestError as error:
+            # Of an error in a stream of rows, the library does not tell the code.
+            if error.code != "E0463" and not any("replication role" in n for n in error.notes):
+                raise
+            what = f"reading the replication slot '{self._slot}'"
+            statement = "ALTER ROLE … REPLICATION, for the user in `fetch.url`"
+            raise may_not(self._shown, what, error.notes, [statement]) from None
+
     # --- The table as a whole ---
 
-    def _whole(self, database: Postgresql, facts: Facts, lsn: int) -> _Found:
+    def _whole(self, database: Postgresql, lsn: int) -> _Found:
         """The rows of a snapshot; the stream goes on at `lsn`, which is not behind it."""
-        facts = self._settled(database, facts)
+        facts = self._settled(database)
         ((until,),) = database.rows("SELECT pg_current_wal_insert_lsn()::text")
         database.run("SET LOCAL row_security = off")  # An error is better than a part of the rows.
         chosen = self._selected(facts.table.columns)
@@ -211,51 +239,54 @@ class _Step:
             versions=facts.table.versions_of(chosen),
             seen=seen_by(facts.snapshot, parse_lsn(until)),
         )
-        return _Found(self._target, position, whole=True)
+        return _Found(self._target, position, self._until, whole=True)
 
-    def _settled(self, database: Postgresql, facts: Facts) -> Facts:
-        """What a snapshot shows in which all is over that was under way at `facts`.
+    def _settled(self, database: Postgresql) -> Facts:
+        """What a snapshot shows in which all is over that was under way before it.
 
         A transaction may be in the log already, and in no snapshot yet: while it waits for a
         replica, for example. Those before the slot's position must not be missed.
         """
-        _, bound, _ = facts.snapshot.split(":")
+        ((bound,),) = database.rows("SELECT pg_current_xact_id()::text")
         deadline = time.monotonic() + self._context.settings.idle_seconds
-        while int(facts.snapshot.partition(":")[0]) < int(bound):
+        while True:
+            database.begin(self._context.settings)
+            facts = look(database, self._asked)
+            if int(facts.snapshot.partition(":")[0]) >= int(bound):
+                return facts
             if time.monotonic() > deadline:
                 raise still_running(self._shown)
             time.sleep(_TURN_SECONDS)
-            database.begin(self._context.settings)
-            facts = look(database, self._asked)
-        return facts
 
     # --- Changes ---
 
     def _stream(
         self, database: Postgresql, facts: Facts, position: Position, *, changed: bool
     ) -> _Found | None:
-        """The transactions behind the position, up to the end of the log that `facts` know."""
+        """The transactions behind the position, up to the end of the log when the run began."""
         found = self._some(database, facts, position)
         if found.changes:
             committed = Timestamp.from_millis(found.micros // 1000)
-            return _Found(self._target, position.at(found.end), committed)
+            return _Found(self._target, position.at(found.end), self._until, committed)
         if found.problem is not None:
             raise found.problem
         if found.is_cut:
-            return self._whole(database, facts, position.lsn)
+            return self._whole(database, position.lsn)
         if changed:
-            return self._whole(database, facts, facts.flushed)
-        if facts.flushed - position.lsn < IDLE_BYTES:
+            return self._whole(database, max(self._until, position.lsn))
+        if self._until - position.lsn < IDLE_BYTES:
             return None
         note = "no changes; the position moved, so that the server can remove its log"
-        return _Found(None, position.at(facts.flushed), note=note)
+        return _Found(None, position.at(self._until), self._until, note=note)
 
     def _some(self, database: Postgresql, facts: Facts, position: Position) -> Read:
         """The next transactions, until there are changes, or no more transactions."""
+        if position.lsn >= self._until:
+            return Read(0, 0, position.lsn, 0)
         most, has_failed = self._context.settings.target_records, False
         while True:
             try:
-                found = self._peek(database, facts, position, facts.flushed, most)
+                found = self._peek(database, facts, position, self._until, most)
             except IngestError as error:
                 if error.code != "E0466":
                     raise
@@ -291,9 +322,10 @@ class _Step:
         )
         with Transactions(table, position, self._target, context.settings.max_bytes) as found:
             try:
-                for batch in database.batches(sql):
-                    for data in batch.column(0):
-                        found.take(decode(data.as_py()))
+                with self._rights():
+                    for batch in database.batches(sql):
+                        for data in batch.column(0):
+                            found.take(decode(data.as_py()))
             except IngestError as error:
                 if any("publication" in each and "not exist" in each for each in error.notes):
                     why = "its publication is younger than changes that are to be read"
