@@ -66,6 +66,12 @@ ELSEWHERE = {
     "E0471": ("tests/ingest/test_database_source.py", "a table read as CSV"),
     "E0472": ("tests/ingest/test_database_source.py", "a query with a wrong word"),
     "E0473": ("tests/ingest/test_database_source.py", "a table that somebody has locked"),
+    "E0474": ("tests/ingest/changes/test_changes_source.py", "a source that was not created"),
+    "E0475": ("tests/ingest/changes/test_changes_source.py", "a replication slot that is gone"),
+    "E0476": ("tests/ingest/changes/test_changes_source.py", "a table without replica identity"),
+    "E0477": ("tests/ingest/changes/test_changes_source.py", "a table that was truncated"),
+    "E0478": ("tests/ingest/changes/test_changes_source.py", "a slot that somebody reads"),
+    "E0479": ("tests/ingest/changes/test_changes_source.py", "a user who may not create a slot"),
     "E0489": (
         "tests/apply/ingest/test_uuids.py",
         "a query that gives other text for a column of UUIDs",

@@ -642,6 +642,10 @@ def test_a_user_who_may_not_create_gets_the_statements_and_nothing_is_left(
     finally:
         shop.execute(f"ALTER ROLE {USER} REPLICATION")
     reader.poll()
+    error = error_of(reader.source.drop)
+    assert (error.code, f'DROP PUBLICATION "{slot}"' in (error.help or "")) == ("E0479", True)
+    assert reader.source.status().status == "ready"
+    shop.execute(f"DROP PUBLICATION {slot}")
     assert reader.source.drop() == "dropped"
 
 

@@ -145,18 +145,18 @@ class ChangesSource:
 
     def _drop(self, database: Postgresql, facts: Facts) -> None:
         statements = []
-        if facts.slot is not None:
-            statements.append(f"SELECT pg_drop_replication_slot('{self.slot}')")
         if facts.publication is not None:
             statements.append(f"DROP PUBLICATION {quoted(self.slot)}")
+        if facts.slot is not None:
+            statements.append(f"SELECT pg_drop_replication_slot('{self.slot}')")
         try:
+            if facts.publication is not None:
+                database.carry_out(statements[0])
             if facts.slot is not None:
                 database.rows(
                     "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
                     f"WHERE slot_name = '{self.slot}'"
                 )
-            if facts.publication is not None:
-                database.carry_out(statements[-1])
         except IngestError as error:
             what = f"dropping the replication slot and the publication '{self.slot}'"
             raise self._may_not(error, what, statements) from None
