@@ -16,27 +16,31 @@ from odfbuild.project.overrides import Overrides
 from odfbuild.survey.names import one_of
 
 if TYPE_CHECKING:
-    from odfbuild.ingest.fetch.database.changes.manage import ChangesSource, Made, SlotStatus
+    from odfbuild.ingest.fetch.database.changes.manage import ChangesSource, SlotStatus
     from odfbuild.project.model import Project
 
 
 class Sources(Base):
     """Replication slots and publications of datasets that read changes of a table."""
 
-    def create_source(self, dataset: str, *, resnapshot: bool = False) -> Made:
-        """Create them on the server of a dataset; `kept` if they are there.
+    def create_source(self, dataset: str, *, resnapshot: bool = False) -> str:
+        """Create the replication slot and the publication of a dataset that reads changes.
 
-        With `resnapshot`, they are created again, and the next apply reads the whole table.
+        `created`, or `kept` if they are there. With `resnapshot`, they are created again, and the
+        next apply reads the whole table.
         `PlanError` E0301 where no such dataset reads changes; `IngestError` where that fails.
         """
         return source_of(self._folder, self._given, dataset).create(again=resnapshot)
 
-    def drop_source(self, dataset: str) -> Made:
-        """Drop them; `absent` if there are none. Changes from now on are not kept for anyone."""
+    def drop_source(self, dataset: str) -> str:
+        """Drop the replication slot and the publication; `absent` if there are none.
+
+        The server then keeps no changes for the dataset, which stays as it is.
+        """
         return source_of(self._folder, self._given, dataset).drop()
 
     def source_status(self, *datasets: str) -> list[SlotStatus]:
-        """Ask the servers of datasets (default: all that read changes).
+        """Which replication slots there are for datasets (default: all that read changes).
 
         `IngestError` if one does not answer.
         """
@@ -72,9 +76,7 @@ def held_logs(
                     yield said
 
 
-def _chosen(
-    folder: Path | None, given: Overrides, datasets: Sequence[str]
-) -> list[ChangesSource]:
+def _chosen(folder: Path | None, given: Overrides, datasets: Sequence[str]) -> list[ChangesSource]:
     found = dict(_sources(read_project(folder, given)))
     names = [one_of(found, each, what=_WHAT, help=_HELP) for each in datasets] or sorted(found)
     return [found[name]() for name in names]

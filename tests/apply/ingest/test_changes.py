@@ -268,9 +268,10 @@ def test_the_verbs_say_what_there_is_and_plan_connects_to_nothing(
     assert f"'{slot}' holds back" in program("doctor", "--deep").out
     said = program("source", "drop", "root")
     assert (said.code, "error[E0334]" in said.err) == (1, True)
-    assert f"Dropped replication slot and publication '{slot}'" in program.ok(
-        "source", "drop", "root", "-y"
-    ).out
+    assert (
+        f"Dropped replication slot and publication '{slot}'"
+        in program.ok("source", "drop", "root", "-y").out
+    )
     assert "There is no" in program.ok("source", "drop", "root", "-y").out
     assert "is absent: run `odfbuild source create root`" in program("freshness", "--deep").err
     server_gone = program.root / "datasets" / "root.yaml"

@@ -19,7 +19,12 @@ class Reader:
     """Each change must fit what was before it, so nothing can be lost, doubled or out of order."""
 
     def __init__(
-        self, root: Path, database: Database, table: str = "orders", key: str = "id", **settings: Any
+        self,
+        root: Path,
+        database: Database,
+        table: str = "orders",
+        key: str = "id",
+        **settings: Any,
     ) -> None:
         self.url = database.url(f"?changes={slot_of(database)}#{table}")
         self.source = ChangesSource("some.data", self.url, SETTINGS)

@@ -149,7 +149,9 @@ def with_times_of_undone(
         same = " AND ".join(f"{quote(k)} <=> {quote('__odfbuild_key_' + k)}" for k in kept)
         found = found.drop(_OLD).join(times, _expr(same), "left_outer")
     time = f"CASE WHEN {is_undone} THEN coalesce({_NEW}, {_OLD}, {name}) ELSE {name} END"
-    return found.selectExpr(*[f"{time} AS {name}" if c == vocab.event_time else quote(c) for c in columns])
+    return found.selectExpr(
+        *[f"{time} AS {name}" if c == vocab.event_time else quote(c) for c in columns]
+    )
 
 
 def _last(frame: DataFrame, key: Sequence[str], order: str) -> DataFrame:

@@ -99,7 +99,10 @@ def look(database: Postgresql, asked: Wanted) -> Facts:
         snapshot=snapshot,
         table=table,
         slot=next(
-            (Slot(fits, active, lost, parse_lsn(at), held) for fits, active, lost, at, held in slots),
+            (
+                Slot(fits, active, lost, parse_lsn(at), held)
+                for fits, active, lost, at, held in slots
+            ),
             None,
         ),
         publication=next((Publication(*each) for each in publications), None),
@@ -152,7 +155,7 @@ WHERE i.indrelid = {number} AND i.indisunique AND i.indimmediate AND i.indisvali
 AND i.indpred IS NULL AND i.indexprs IS NULL
 ORDER BY i.indisprimary DESC, i.indexrelid
 """
-"""Deferrable keys are checked at the end of a transaction, so within one they tell nothing apart."""
+"""Deferrable keys are checked at the end of a transaction; within it they tell nothing apart."""
 
 
 def _table(database: Postgresql, asked: Wanted) -> Table:

@@ -19,7 +19,7 @@ class Unchanged(Enum):
 
 
 UNCHANGED = Unchanged.UNCHANGED
-Row: TypeAlias = tuple[bytes | None | Unchanged, ...]
+Row: TypeAlias = tuple[bytes | Unchanged | None, ...]
 """Values in the order of the columns; `None` is NULL."""
 
 
@@ -184,7 +184,7 @@ class _Reader:
         (count,) = self.take(">H")
         return tuple(self._value() for _ in range(count))
 
-    def _value(self) -> bytes | None | Unchanged:
+    def _value(self) -> bytes | Unchanged | None:
         match self.letter():
             case b"n":
                 return None

@@ -13,7 +13,8 @@ from odfbuild.ingest.fetch.database.changes.pgoutput import RelationColumn
 from odfbuild.values import Value as _Value
 
 _STATE = re.compile(
-    r"(?P<lsn>[0-9A-F]+/[0-9A-F]+) (?P<mark>[0-9]+) (?P<form>[0-9a-f]{8})\.(?P<versions>[0-9a-f]{8})"
+    r"(?P<lsn>[0-9A-F]+/[0-9A-F]+) (?P<mark>[0-9]+) "
+    r"(?P<form>[0-9a-f]{8})\.(?P<versions>[0-9a-f]{8})"
     r"(?: (?P<seen>[0-9:,]+)@(?P<until>[0-9A-F]+/[0-9A-F]+))?"
 )
 
@@ -74,7 +75,9 @@ def parse_position(text: str) -> Position | None:
         following, _, running = found["seen"].partition(":")
         numbers = tuple(int(each) for each in running.split(",") if each)
         seen = Seen(int(following), numbers, parse_lsn(found["until"]))
-    return Position(parse_lsn(found["lsn"]), int(found["mark"]), found["form"], found["versions"], seen)
+    return Position(
+        parse_lsn(found["lsn"]), int(found["mark"]), found["form"], found["versions"], seen
+    )
 
 
 def seen_by(snapshot: str, until: int) -> Seen:

@@ -90,6 +90,4 @@ def may_not(shown: str, what: str, said: Sequence[str], statements: Sequence[str
 
 
 def _problem(message: str, code: str, help: str, note: str = "") -> IngestError:
-    return IngestError(
-        message, code=code, location=_URL, notes=(note,) if note else (), help=help
-    )
+    return IngestError(message, code=code, location=_URL, notes=(note,) if note else (), help=help)

@@ -101,9 +101,7 @@ class Transactions:
     def read(self) -> Read:
         """What was read."""
         last = self._read
-        return Read(
-            self._messages, last.changes, last.end, last.micros, last.is_cut, last.problem
-        )
+        return Read(self._messages, last.changes, last.end, last.micros, last.is_cut, last.problem)
 
     def take(self, message: Message) -> None:
         """Take the next message; once it is cut, the rest is left for another time."""
