@@ -18,7 +18,7 @@ from tests.servers.postgres import Database, Postgres, connect
 
 pytestmark = pytest.mark.spark
 
-STEPS = 7
+STEPS = 6
 TABLE = "CREATE TABLE orders (id int PRIMARY KEY, value numeric(10, 2) NOT NULL, note text)"
 COLUMNS = ("id BIGINT", "value DECIMAL(12, 3)", "note STRING")
 ROOT = """\
