@@ -11,13 +11,11 @@ from odfbuild.api.base import Base
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.fetch.database.address import reads_changes
 from odfbuild.odf.model import FetchStepUrl, SetPollingSource
-from odfbuild.project.load import read_project
 from odfbuild.project.overrides import Overrides
 from odfbuild.survey.names import one_of
 
 if TYPE_CHECKING:
     from odfbuild.ingest.fetch.database.changes.manage import ChangesSource, SlotStatus
-    from odfbuild.project.model import Project
 
 
 class Sources(Base):
@@ -65,7 +63,7 @@ def held_logs(
     folder: Path | None, given: Overrides, datasets: Collection[str] | None
 ) -> Iterator[str | OdfbuildError]:
     """A warning for each slot that holds back much of its server's log, or is no use any more."""
-    for name, source in _sources(read_project(folder, given)):
+    for name, source in _sources(folder, given):
         if datasets is None or name in datasets:
             try:
                 said = source().status().warning
@@ -77,14 +75,18 @@ def held_logs(
 
 
 def _chosen(folder: Path | None, given: Overrides, datasets: Sequence[str]) -> list[ChangesSource]:
-    found = dict(_sources(read_project(folder, given)))
+    found = dict(_sources(folder, given))
     names = [one_of(found, each, what=_WHAT, help=_HELP) for each in datasets] or sorted(found)
     return [found[name]() for name in names]
 
 
-def _sources(project: Project) -> Iterator[tuple[str, Callable[[], ChangesSource]]]:
+def _sources(
+    folder: Path | None, given: Overrides
+) -> Iterator[tuple[str, Callable[[], ChangesSource]]]:
     from odfbuild.ingest.fetch.database.changes.manage import ChangesSource
+    from odfbuild.project.load import read_project
 
+    project = read_project(folder, given)
     for definition in project.definitions:
         for event in definition.snapshot.metadata:
             if isinstance(event, SetPollingSource) and isinstance(event.fetch, FetchStepUrl):

@@ -306,3 +306,52 @@ def test_new_database_proposes_a_root_that_reads_changes(made: tuple[Shop, Progr
     program.ok("source", "create", "root")
     program.apply()
     assert shop.state() == shop.table()
+
+
+FILES = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: root
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: "changes/*.json", order: ByName}
+      read: {kind: NdJson, schema: [op INT, id BIGINT, value BIGINT]}
+      merge: {kind: ChangelogStream, primaryKey: [id]}
+"""
+
+
+def test_a_record_without_event_time_that_takes_back_another_one_is_equal_to_it(
+    tmp_path: Path,
+    spark_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In files that are read together and one by one, of the same batch and of earlier ones."""
+    share(spark_engine, monkeypatch)
+    tiny = Tiny.fresh(tmp_path / "p")
+    (tiny.root / "datasets" / "derived.yaml").unlink()
+    (tiny.root / "datasets" / "root.yaml").write_text(FILES)
+    (tiny.root / "changes").mkdir()
+    program = Program(tiny.root, monkeypatch, capsys)
+
+    def arrive(number: int, *changes: tuple[int, int, int]) -> None:
+        lines = [f'{{"op": {op}, "id": {id}, "value": {value}}}' for op, id, value in changes]
+        (tiny.root / "changes" / f"{number}.json").write_text("\n".join(lines))
+
+    arrive(1, (0, 1, 10), (0, 2, 20), (2, 1, 10), (3, 1, 11))
+    program.apply()
+    arrive(2, (2, 1, 11), (3, 1, 12), (1, 2, 20))
+    arrive(3, (2, 1, 12), (3, 1, 13), (0, 2, 21))
+    program.apply()
+    arrive(4, (1, 1, 13), (1, 2, 21))
+    program.apply()
+    state: dict[int, dict[str, Any]] = {}
+    for each in tiny.records("root"):
+        record = {k: v for k, v in each.items() if k not in ("op", "offset", "system_time")}
+        if each["op"] in (1, 2):
+            assert state.pop(each["id"]) == record
+        else:
+            state[each["id"]] = record
+    assert state == {}

@@ -133,14 +133,13 @@ def test_a_hundred_thousand_transactions_come_whole_while_applies_are_killed(
             each.start()
         killed = 0
         while any(each.is_alive() for each in payers):
-            code, _ = killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 40))
+            code, _ = killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 12))
             assert code in (0, KILLED), (tiny.root / "run.log").read_text()
             killed += code == KILLED
         for each in payers:
             each.join()
-        for _ in range(20):
-            code, _ = killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 40))
-            killed += code == KILLED
+        while killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 12))[0] == KILLED:
+            killed += 1
         assert killer.run(tiny.root, "apply", "-y")[0] == 0, (tiny.root / "run.log").read_text()
         killer.run(tiny.root, "source", "drop", "root", "-y")
     state = replayed(tiny)
