@@ -50,7 +50,7 @@ class Slot(Value):
 
 
 class Publication(Value):
-    """A publication; `complete` says that all kinds of changes of the table are in it."""
+    """A publication; `complete` says that all changes of all rows and columns are in it."""
 
     number: int
     complete: bool
@@ -90,7 +90,9 @@ def look(database: Postgresql, asked: Wanted) -> Facts:
     publications = database.rows(
         "SELECT p.oid::bigint, pubinsert AND pubupdate AND pubdelete AND pubtruncate AND EXISTS ("
         "SELECT FROM pg_catalog.pg_publication_rel r "
-        f"WHERE r.prpubid = p.oid AND r.prrelid = {table.number}) "
+        f"WHERE r.prpubid = p.oid AND r.prrelid = {table.number} "
+        # As JSON, because earlier servers have no filters and no lists of columns.
+        "AND to_jsonb(r) ->> 'prqual' IS NULL AND to_jsonb(r) ->> 'prattrs' IS NULL) "
         f"FROM pg_catalog.pg_publication p WHERE pubname = '{name}'"
     )
     return Facts(
