@@ -18,7 +18,7 @@ from tests.servers.postgres import Database, Postgres, connect
 
 pytestmark = pytest.mark.spark
 
-STEPS = 6
+STEPS = {"ChangelogStream": 6, "UpsertStream": 3}
 TABLE = "CREATE TABLE orders (id int PRIMARY KEY, value numeric(10, 2) NOT NULL, note text)"
 COLUMNS = ("id BIGINT", "value DECIMAL(12, 3)", "note STRING")
 ROOT = """\
@@ -149,7 +149,7 @@ def change(walk: random.Random, database: Database) -> None:
     )
 
 
-@pytest.mark.parametrize("merge", ["ChangelogStream", "UpsertStream"])
+@pytest.mark.parametrize("merge", STEPS)
 def test_after_any_changes_chain_and_derivatives_say_what_the_table_says(
     made: tuple[Shop, Program], server: Postgres, merge: str
 ) -> None:
@@ -162,7 +162,7 @@ def test_after_any_changes_chain_and_derivatives_say_what_the_table_says(
         change(walk, shop.database)
     program.ok("source", "create", "root")
     late: list[Any] = []
-    for step in range(STEPS):
+    for step in range(STEPS[merge]):
         for _ in range(walk.randint(0, 4)):
             change(walk, shop.database)
         event = walk.choice(["open", "commit", "crash", "rewrite", "column", "type", "again"])
