@@ -238,7 +238,7 @@ def test_the_verbs_say_what_there_is_and_plan_connects_to_nothing(
     slot = slot_of(shop.database)
     assert f"root  {slot}  absent" in program.ok("source", "status").out
     said = program("apply", "-y", "-s", "root")
-    assert (said.code, "error[E0474]" in said.err) == (1, True)
+    assert (said.code, "error[E0490]" in said.err) == (1, True)
     assert "run `odfbuild source create root`" in said.err
     assert f"slot and publication '{slot}'" in program.ok("source", "create", "ROOT").out
     assert program.ok("source", "create", "root", "--json").data == {

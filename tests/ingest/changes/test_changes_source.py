@@ -425,7 +425,7 @@ def test_a_change_that_tells_too_little_is_refused_behind_those_before_it(
     shop.execute("INSERT INTO orders VALUES (4, 4, 'd')")
     for _ in range(2):
         error = error_of(orders.poll)
-        assert (error.code, said in error.message) == ("E0477", True)
+        assert (error.code, said in error.message) == ("E0493", True)
     assert orders.state.keys() == {1, 2, 3}
     assert "odfbuild source create some.data --resnapshot" in (error.help or "")
     orders.create(again=True)
@@ -456,7 +456,7 @@ def test_a_value_that_no_dataset_can_hold_is_refused_behind_those_before_it(
 
 def test_a_source_that_was_not_created_is_told(shop: Database, tmp_path: Path) -> None:
     error = error_of(Reader(tmp_path, shop).poll)
-    assert error.code == "E0474"
+    assert error.code == "E0490"
     assert "odfbuild source create some.data" in (error.help or "")
 
 
@@ -503,11 +503,11 @@ def test_changes_that_the_server_does_not_have_any_more_are_told_and_nothing_is_
     for each in statements.format(slot=slot_of(shop)).split("; "):
         (shop.rows if each.startswith("SELECT") else shop.execute)(each)
     error = error_of(orders.poll)
-    assert (error.code, said in error.message) == ("E0475", True)
+    assert (error.code, said in error.message) == ("E0491", True)
     assert orders.state.keys() == {1, 2}
     if what not in ("moved", "another slot of that name"):
         assert orders.source.status().status in ("incomplete", "lost")
-        assert error_of(orders.create).code == "E0475"
+        assert error_of(orders.create).code == "E0491"
     assert orders.create(again=True) == "created"
     orders.poll()
     assert says(orders) == table(shop)
@@ -529,7 +529,7 @@ def test_a_slot_that_the_server_gave_up_is_told(tmp_path: Path) -> None:
             )
         assert reader.source.status().status == "lost"
         error = error_of(reader.poll)
-        assert (error.code, "gave it up" in error.message) == ("E0475", True)
+        assert (error.code, "gave it up" in error.message) == ("E0491", True)
         shop.execute("INSERT INTO orders VALUES (3, 3, 'c')")
         reader.create(again=True)
         reader.poll()
@@ -542,7 +542,7 @@ def test_a_server_that_was_restored_from_a_backup_is_told(shop: Database, orders
     lsn, _, rest = state.value.partition(" ")
     orders.poller.state = replace(state, value=f"F{lsn} {rest}")
     error = error_of(orders.poll)
-    assert (error.code, "restored from a backup" in error.message) == ("E0475", True)
+    assert (error.code, "restored from a backup" in error.message) == ("E0491", True)
 
 
 def test_a_slot_that_somebody_reads_is_waited_for(
@@ -572,7 +572,7 @@ def test_a_slot_that_somebody_reads_is_waited_for(
             assert other.poll() is None
             time.sleep(0.05)
         error = error_of(reader.poll)
-        assert (error.code, slot in error.message) == ("E0478", True)
+        assert (error.code, slot in error.message) == ("E0494", True)
         assert reader.source.status().in_use
     finally:
         other.kill()  # without telling the server that it has anything
@@ -609,7 +609,7 @@ def test_a_table_whose_changes_are_not_told_is_refused(
     if "VIEW" not in statements and "REPLICA" not in statements:
         database.execute("ALTER TABLE orders REPLICA IDENTITY FULL")
     error = error_of(lambda: Reader(tmp_path, database).create())
-    assert (error.code, said in error.message) == ("E0476", True)
+    assert (error.code, said in error.message) == ("E0492", True)
     assert help in (error.help or "")
 
 
@@ -630,7 +630,7 @@ def test_a_key_that_does_not_tell_rows_apart_is_refused(
     reader.create()
     context = replace(at(tmp_path), merge=MergeStrategyChangelogStream(primary_key=("id",)))
     error = error_of(lambda: list(fetch(reader.poller.step, None, context)))
-    assert (error.code, KEYS[columns] in (error.help or "")) == ("E0476", True)
+    assert (error.code, KEYS[columns] in (error.help or "")) == ("E0492", True)
     reader.source.drop()
 
 
@@ -639,14 +639,14 @@ def test_a_column_of_the_name_of_the_column_of_operations_is_refused(
 ) -> None:
     shop.execute("ALTER TABLE orders ADD op int")
     error = error_of(orders.poll)
-    assert (error.code, "a column 'op'" in error.message) == ("E0476", True)
+    assert (error.code, "a column 'op'" in error.message) == ("E0492", True)
 
 
 def test_a_server_without_a_log_for_changes_is_refused(tmp_path: Path) -> None:
     with postgres() as server:
         shop = with_table(server, ORDERS)
         error = error_of(lambda: Reader(tmp_path, shop).create())
-    assert (error.code, "`wal_level` is replica" in error.message) == ("E0476", True)
+    assert (error.code, "`wal_level` is replica" in error.message) == ("E0492", True)
     assert "ALTER SYSTEM SET wal_level = logical" in (error.help or "")
 
 
@@ -657,13 +657,13 @@ def test_a_user_who_may_not_create_gets_the_statements_and_nothing_is_left(
     shop.execute("ALTER TABLE orders OWNER TO postgres")
     error = error_of(reader.create)
     slot = slot_of(shop)
-    assert error.code == "E0479"
+    assert error.code == "E0495"
     assert f'CREATE PUBLICATION "{slot}" FOR TABLE ONLY public.orders' in (error.help or "")
     assert "must be owner" in error.notes[0]
     shop.execute(f"ALTER TABLE orders OWNER TO {USER}", f"ALTER ROLE {USER} NOREPLICATION")
     try:
         error = error_of(reader.create)
-        assert error.code == "E0479"
+        assert error.code == "E0495"
         assert f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')" in (
             error.help or ""
         )
@@ -676,12 +676,12 @@ def test_a_user_who_may_not_create_gets_the_statements_and_nothing_is_left(
         assert reader.source.status().status == "ready"
         shop.execute("INSERT INTO orders VALUES (3, 3, 'c')")
         error = error_of(reader.poll)
-        assert (error.code, "REPLICATION" in (error.help or "")) == ("E0479", True)
+        assert (error.code, "REPLICATION" in (error.help or "")) == ("E0495", True)
     finally:
         shop.execute(f"ALTER ROLE {USER} REPLICATION")
     reader.poll()
     error = error_of(reader.source.drop)
-    assert (error.code, f'DROP PUBLICATION "{slot}"' in (error.help or "")) == ("E0479", True)
+    assert (error.code, f'DROP PUBLICATION "{slot}"' in (error.help or "")) == ("E0495", True)
     assert reader.source.status().status == "ready"
     shop.execute(f"DROP PUBLICATION {slot}")
     assert reader.source.drop() == "dropped"
@@ -709,7 +709,7 @@ def test_a_slot_of_another_plugin_or_database_is_left_alone(
     reader = Reader(tmp_path, shop)
     for do in (reader.create, reader.source.drop):
         error = error_of(do)
-        assert (error.code, "another database" in error.message) == ("E0476", True)
+        assert (error.code, "another database" in error.message) == ("E0492", True)
     other.rows(f"SELECT pg_drop_replication_slot('{slot}')::text")
 
 

@@ -64,7 +64,7 @@ def refused(shown: str, called: str, said: str, code: str | None) -> IngestError
         help = "correct `query` in `fetch.url`, or restore the column"
         return _problem(f"{of} names a column that is not there", "E0464", said, help)
     if code == _IN_USE:
-        return _problem(f"another process reads the changes of {of}", "E0478", said, "wait for it")
+        return _problem(f"another process reads the changes of {of}", "E0494", said, "wait for it")
     help = "correct `fetch.url`, or the rows that the note is about"
     return _problem(f"{of} fails", "E0472", said, help)
 

@@ -112,7 +112,7 @@ def look(database: Postgresql, asked: Wanted) -> Facts:
 
 
 def check_table(facts: Facts, asked: Wanted, shown: str, key: Sequence[str] | None) -> None:
-    """Raise `IngestError` E0476 where changes of the table would not be whole, or not be told.
+    """Raise `IngestError` E0492 where changes of the table would not be whole, or not be told.
 
     `key` is the primary key of the merge; `None`: it is not known.
     """

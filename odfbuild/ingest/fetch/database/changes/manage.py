@@ -168,6 +168,6 @@ class ChangesSource:
         ]
 
     def _may_not(self, error: IngestError, what: str, statements: list[str]) -> IngestError:
-        if error.code in ("E0461", "E0478"):
+        if error.code in ("E0461", "E0494"):
             return error
         return may_not(self._shown, what, error.notes, statements)

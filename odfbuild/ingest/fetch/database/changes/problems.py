@@ -15,14 +15,14 @@ _AGAIN = (
 
 def unsuitable(shown: str, message: str, help: str) -> IngestError:
     """The error for a table or server that does not tell changes as they are needed."""
-    return _problem(message, "E0476", help, "nothing was read, and nothing was changed there")
+    return _problem(message, "E0492", help, "nothing was read, and nothing was changed there")
 
 
 def not_created(shown: str, slot: str, dataset: str) -> IngestError:
     """The error for a source whose slot and publication were never created."""
     return _problem(
         f"{shown} has no replication slot and no publication '{slot}'",
-        "E0474",
+        "E0490",
         f"run `odfbuild source create {dataset}`",
     )
 
@@ -31,7 +31,7 @@ def slot_lost(shown: str, slot: str, dataset: str, why: str) -> IngestError:
     """The error for changes that the server does not have any more."""
     return _problem(
         f"the server of {shown} does not have all changes since the last apply: {why}",
-        "E0475",
+        "E0491",
         _AGAIN.format(dataset=dataset),
         f"the replication slot is '{slot}'; nothing was committed, and nothing was confirmed",
     )
@@ -41,7 +41,7 @@ def unreadable_change(shown: str, dataset: str, what: str, lsn: str) -> IngestEr
     """The error for a change from which the records do not follow."""
     return _problem(
         f"{what} in {shown}, in the transaction that committed at {lsn}",
-        "E0477",
+        "E0493",
         _AGAIN.format(dataset=dataset),
         "the transactions before it are committed, and the server keeps the others",
     )
@@ -61,7 +61,7 @@ def slot_in_use(shown: str, slot: str) -> IngestError:
     """The error for a slot that somebody else reads."""
     return _problem(
         f"another process reads the replication slot '{slot}' of {shown}",
-        "E0478",
+        "E0494",
         "wait for it to end, or let each dataset and environment have a slot of its own: "
         "`changes=NAME` in `fetch.url`",
     )
@@ -82,7 +82,7 @@ def may_not(shown: str, what: str, said: Sequence[str], statements: Sequence[str
     """The error for a user who may not do what `what` says, with what somebody else can run."""
     return IngestError(
         f"{what} of {shown} failed",
-        code="E0479",
+        code="E0495",
         location=_URL,
         notes=tuple(said),
         help="run as a user who may: " + "; ".join(statements),
