@@ -95,29 +95,40 @@ def databases(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]
         return
     from odfbuild.ingest.fetch.database.look import look_at_database
 
-    answers, problems, warnings = [], [], []
+    answers, problems = [], []
     for name, url in asked.items():
         try:
             looked = look_at_database(url, config.ingest, config.root)
-            said = _of_changes(name, url, config)
         except OdfbuildError as error:
             problems.append((name, error))
         else:
             answers.append(f"{name} ({count(len(looked.columns), 'column')})")
-            warnings += [said] if said else []
     if problems:
-        told = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
-        yield fail("databases", " | ".join(told), problems[0][1].help or "")
-    elif warnings:
-        yield warn("databases", " | ".join(warnings), "odfbuild source status")
+        said = [f"{name}: {'; '.join((e.message, *e.notes))}" for name, e in problems]
+        yield fail("databases", " | ".join(said), problems[0][1].help or "")
     else:
         yield ok("databases", f"answered for {', '.join(answers)}")
 
 
-def _of_changes(name: str, url: str, config: Config) -> str:
-    """What should be done about the replication slot of a source; empty: nothing."""
-    if not reads_changes(url):
-        return ""
+def replication_slots(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether servers keep changes for sources that read them, and not too much of their log."""
+    asked = {
+        name: step.url
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and reads_changes(step.url)
+    }
+    if not asked:
+        return
     from odfbuild.ingest.fetch.database.changes.manage import ChangesSource
 
-    return ChangesSource(name, url, config.ingest).status().warning
+    warnings = []
+    for name, url in asked.items():
+        try:
+            warnings.append(ChangesSource(name, url, config.ingest).status().warning)
+        except OdfbuildError as error:
+            warnings.append(f"{name}: {error.message}")
+    if any(warnings):
+        detail = " | ".join(filter(None, warnings))
+        yield warn("replication slots", detail, "odfbuild source status")
+    else:
+        yield ok("replication slots", f"ready for {', '.join(asked)}")

@@ -99,4 +99,5 @@ def _of_project(
         *look("credentials", partial(machine.credentials, project.variables(sources))),
         *look("containers", partial(machine.container, runtime[0] if runtime else None, users)),
         *(look("databases", partial(project.databases, sources, config)) if deep else ()),
+        *(look("slots", partial(project.replication_slots, sources, config)) if deep else ()),
     ]

@@ -261,6 +261,7 @@ def test_the_verbs_say_what_there_is_and_plan_connects_to_nothing(
     assert program.ok("freshness", "--deep").err == ""
     doctor = program("doctor", "--deep").out
     assert "answered for root (3 columns)" in doctor
+    assert "ready for root" in doctor
     from odfbuild.ingest.fetch.database.changes import manage
 
     monkeypatch.setattr(manage, "MUCH_BYTES", 0)
