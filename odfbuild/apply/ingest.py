@@ -6,7 +6,7 @@ Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behavi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +40,21 @@ from odfbuild.ingest.resume import has_moved
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
+    DataField,
+    DataTypeInt32,
     MergeStrategy,
+    MergeStrategyChangelogStream,
     MergeStrategyLedger,
+    MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStep,
+    ReadStepParquet,
     SetDataSchema,
     SetPollingSource,
     SourceState,
 )
 from odfbuild.odf.schema.arrow_schema import from_odf, schema_of
-from odfbuild.odf.schema.ddl import parse_ddl
+from odfbuild.odf.schema.ddl import parse_ddl, quoted_name
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.project.model import Config
@@ -88,6 +93,8 @@ class Arrival(Value, kw_only=True):
     source_state: SourceState | None
     content: str | None = None
     late: str | None = None
+    whole: bool = False
+    changes: bool = False
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
@@ -126,6 +133,7 @@ def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> Fe
         late=_late(transaction, config),
         columns=_columns(transaction, source),
         merge=source.merge if source is not None else None,
+        vocab=vocabulary_of(transaction.state.vocab),
     )
 
 
@@ -199,6 +207,8 @@ def _arrival(
         source_state=fetched.state,
         content=fetched.content,
         late=fetched.display_name.rpartition("/")[2] if fetched.late else None,
+        whole=fetched.whole,
+        changes=fetched.changes,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
@@ -295,9 +305,9 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
         dataset=transaction.alias,
         file=arrival.file,
         source_name=arrival.display_name,
-        read=source.read,
+        read=_read(source.read, arrival, vocabulary_of(state.vocab).operation_type),
         preprocess=source.preprocess,
-        merge=source.merge,
+        merge=_merge(source, arrival),
         vocab=vocabulary_of(state.vocab),
         history=transaction.workspace.committed(transaction.alias, transaction.base),
         history_schema=schema_of(state.schema) if state.schema else None,
@@ -311,6 +321,31 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
         shapefile_encoding=arrival.shapefile_encoding,
         line_breaks=arrival.line_breaks,
     )
+
+
+def _merge(source: SetPollingSource | AddPushSource, arrival: Arrival) -> MergeStrategy:
+    """How a file joins the history: the state of a source of changes by what is different."""
+    changes = MergeStrategyChangelogStream | MergeStrategyUpsertStream
+    if arrival.whole and isinstance(source.merge, changes):
+        return MergeStrategySnapshot(primary_key=source.merge.primary_key)
+    return source.merge
+
+
+def _read(read: ReadStep, arrival: Arrival, operation: str) -> ReadStep:
+    """How a file is read: changes have the column of operations, whether it is declared or not."""
+    if not (arrival.whole or arrival.changes) or not isinstance(read, ReadStepParquet):
+        return read
+    if read.schema is not None:
+        fields = [each for each in read.schema.fields if each.name != operation]
+        if arrival.changes:
+            fields.append(DataField(name=operation, type=DataTypeInt32()))
+        return replace(read, schema=replace(read.schema, fields=tuple(fields)))
+    if not read.ddl_schema:
+        return read
+    columns = [each for each in read.ddl_schema if parse_ddl((each,)).names != [operation]]
+    if arrival.changes:
+        columns.append(f"{quoted_name(operation)} INT")
+    return replace(read, ddl_schema=tuple(columns))
 
 
 def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:

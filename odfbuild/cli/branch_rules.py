@@ -46,7 +46,7 @@ _COMMANDS = {
     Rule.PROMOTES: ("promote",),
     Rule.FILES: (
         "init, fmt, show, schema, convert, migrate definitions, migrate dbt, version, ci comment",
-        "engine serve, engine status, engine stop",
+        "engine serve, engine status, engine stop, source create, source drop, source status",
     ),
 }
 

@@ -34,6 +34,12 @@ def freshness(
             help="Also write ages, records and last runs to this file, for node_exporter.",
         ),
     ] = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Also ask databases how much of their log waits for changes to be read."
+        ),
+    ] = False,
     as_json: JsonOptions,
 ) -> int:
     """Show how old datasets are by their watermarks."""
@@ -51,6 +57,14 @@ def freshness(
     else:
         state.console.result(render_ages(ages))
     state.console.error(*(each.error for each in ages if each.error is not None))
+    if deep:
+        from odfbuild.api.sources import held_logs
+
+        for said in held_logs(state.directory, state.given, chosen):
+            if isinstance(said, str):
+                state.console.note(f"warning: {said}")
+            else:
+                state.console.error(said)
     config = state.config()
     if prometheus is not None:
         _write(prometheus, state, config, ages)

@@ -32,6 +32,7 @@ SECTIONS = {
         "show",
         "apply",
         "promote",
+        "source",
         "ingest",
         "watermark",
         "reset",

@@ -28,7 +28,13 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, ReadStepParquet, TransformSql
+from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    ReadStepNdJson,
+    ReadStepParquet,
+    TransformSql,
+)
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import RECORD_BY_RECORD
 
@@ -87,7 +93,7 @@ class PlainEngine:
 
     def ingest(self, task: IngestTask) -> EngineResult:
         rows = _read(task)
-        if isinstance(task.merge, MergeStrategyAppend):
+        if isinstance(task.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
             return self._result(rows, task)
         for file in task.history.files():
             known = pq.ParquetFile(file).read(columns=["id"])["id"]

@@ -114,6 +114,7 @@ NOT_SELECTING = {
     "show": "shows a plan as it was saved",
     "explain": "is about one dataset",
     "ingest": "is about one dataset",
+    "source": "names datasets: a server keeps one slot for each",
     "pull": "selects external datasets: tests/cli/sharing/test_pull_push.py",
     "serve": "rules of the machine say what is served",
     "branch": "names branches, not datasets: tests/cli/branching/test_branch_verbs.py",

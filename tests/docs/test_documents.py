@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import re
 import shutil
@@ -14,6 +15,7 @@ from odfbuild.engine.process.resident.card import all_running
 from odfbuild.engine.process.resident.find import stop
 from tests.docs.console import DOCUMENTS, ROOT, commands, matches, run_all
 from tests.example.odfbuild_project import MADE_BY_APPLY, ExampleProject
+from tests.servers.changes import postgres_with_changes, with_table
 
 EXAMPLE = ROOT / "example_project"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -66,12 +68,31 @@ def example(built: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     [each for each in DOCUMENTS if commands(each) and each.name != "tutorial.md"],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_commands_do_what_the_document_shows(example: Path, document: Path) -> None:
+def test_commands_do_what_the_document_shows(
+    example: Path, document: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if document.name == "resident-engine.md":
         _stop_engines(example.parent)  # It shows how one starts.
-    wrong = run_all(commands(document), example)
+    with _server_of(document, monkeypatch):
+        wrong = run_all(commands(document), example)
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
+
+
+@contextlib.contextmanager
+def _server_of(document: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The database that a document begins with, at `$SHOP_URL`."""
+    if document.name != "change-data-capture.md":
+        yield
+        return
+    with postgres_with_changes() as server:
+        shop = with_table(
+            server,
+            "CREATE TABLE orders (id int PRIMARY KEY, amount numeric(10, 2), customer text)",
+            "INSERT INTO orders VALUES (1, 19.50, 'Ada'), (2, 7.25, 'Bob')",
+        )
+        monkeypatch.setenv("SHOP_URL", shop.url())
+        yield
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -23,9 +23,11 @@ class Postgres:
     folder: Path
     port: int
     bin: Path
+    settings: tuple[str, ...] = ()
 
     def start(self) -> None:
         options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        options += "".join(f" -c {each}" for each in self.settings)
         self._run("pg_ctl", "start", "-w", "-t", "120", "-l", f"{self.folder}/log", "-o", options)
 
     def stop(self, mode: str = "fast") -> None:
@@ -87,13 +89,13 @@ def admin(server: Postgres, database: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def postgres() -> Iterator[Postgres]:
+def postgres(*settings: str) -> Iterator[Postgres]:
     """A server with a user who may read, and an owner who needs no password."""
     found = _binaries()
     folder = Path(tempfile.mkdtemp(prefix="odfbuild-postgres-"))
     if os.getuid() == 0:
         shutil.chown(folder, _OTHER_USER)
-    server = Postgres(folder, free_port(), found)
+    server = Postgres(folder, free_port(), found, settings)
     try:
         options = ["-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "--no-sync"]
         _as_other_user(

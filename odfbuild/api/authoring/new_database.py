@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfbuild.api.authoring.new_request import NewDatasetRequest, check_column, missing
-from odfbuild.ingest.fetch.database.address import is_database, named, wanted
+from odfbuild.ingest.fetch.database.address import is_database, named, reads_changes, wanted
 from odfbuild.ingest.fetch.database.look import LookedAt, look_at_database
 from odfbuild.project.model import Config
 
@@ -16,7 +16,8 @@ _EXAMPLE = "'postgresql://reader:${{ env.SHOP_PASSWORD }}@db.example.org/shop#pu
 class DatabaseRoot:
     """A root to be begun; `kind` is that of its merge strategy, `columns` have types in DDL.
 
-    `cursor` is the column by which new rows are found; `None`: the whole table is read.
+    `cursor` is the column by which new rows are found; `None`: the whole table is read, or its
+    changes.
     """
 
     name: str
@@ -28,6 +29,7 @@ class DatabaseRoot:
     cursor: str | None
     event_time: str | None
     has_key_of_its_own: bool
+    reads_changes: bool = False
     description: str | None = None
 
 
@@ -66,6 +68,7 @@ def database_wanted(request: NewDatasetRequest, config: Config) -> DatabaseRoot:
         cursor=cursor,
         event_time=event_time,
         has_key_of_its_own=not request.key,
+        reads_changes=reads_changes(url),
         description=request.description,
     )
 
@@ -74,6 +77,13 @@ def _cursor_and_merge(
     request: NewDatasetRequest, url: str, found: LookedAt
 ) -> tuple[str | None, str]:
     """The cursor, and the merge strategy that fits it."""
+    if reads_changes(url):
+        if request.merge not in (None, "upsert"):
+            raise missing(
+                f"'{request.merge}' takes no updates and deletions of single rows",
+                "leave --merge out, or use `--merge upsert`",
+            )
+        return None, "UpsertStream" if request.merge else "ChangelogStream"
     merge = request.merge or ("upsert" if found.cursor else "snapshot")
     if merge == "snapshot":
         if wanted(url, url).cursor is not None:

@@ -144,6 +144,7 @@ def database_text(root: DatabaseRoot, schema: str) -> str:
         name=text_as_yaml(root.name),
         url=root.url,
         cursor=root.cursor,
+        changes=root.reads_changes,
         columns=[f"{quoted_name(name)} {ddl}" for name, ddl in root.columns],
         kind=root.kind,
         key=root.key,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
 from odfbuild.ingest.fetch.api_address import is_api
-from odfbuild.ingest.fetch.database.address import is_database
+from odfbuild.ingest.fetch.database.address import is_database, reads_changes
 from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.secrets import required_variables
@@ -172,3 +172,27 @@ def _tried(title: str, asked: Mapping[str, str], look: Callable[[str], str]) -> 
         yield fail(title, " | ".join(said), problems[0][1].help or "")
     else:
         yield ok(title, f"answered for {', '.join(answers)}")
+
+
+def replication_slots(found: Mapping[str, FetchStep], config: Config) -> Iterator[Check]:
+    """Whether servers keep changes for sources that read them, and not too much of their log."""
+    asked = {
+        name: step.url
+        for name, step in found.items()
+        if isinstance(step, FetchStepUrl) and reads_changes(step.url)
+    }
+    if not asked:
+        return
+    from odfbuild.ingest.fetch.database.changes.manage import ChangesSource
+
+    warnings = []
+    for name, url in asked.items():
+        try:
+            warnings.append(ChangesSource(name, url, config.ingest).status().warning)
+        except OdfbuildError as error:
+            warnings.append(f"{name}: {error.message}")
+    if any(warnings):
+        detail = " | ".join(filter(None, warnings))
+        yield warn("replication slots", detail, "odfbuild source status")
+    else:
+        yield ok("replication slots", f"ready for {', '.join(asked)}")

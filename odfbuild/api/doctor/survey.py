@@ -102,4 +102,5 @@ def _of_project(
         *(look("topics", partial(project.topics, sources, config)) if deep else ()),
         *(look("http apis", partial(project.apis, sources, config)) if deep else ()),
         *(look("sftp servers", partial(project.servers, sources, config)) if deep else ()),
+        *(look("slots", partial(project.replication_slots, sources, config)) if deep else ()),
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import MergeStrategy
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.values import Value
 
 
@@ -21,7 +22,7 @@ class FetchContext(Value, kw_only=True):
     `content` is a hash of the bytes for which that state stands, if the chain tells. `late` are
     paths of files that were passed over and are to be read. `columns` are those that the definition
     declares, with the one of operations; `None`: it declares none, so all are read. `merge` is how
-    what is fetched joins the history.
+    what is fetched joins the history, `vocab` how system columns are called.
     """
 
     project: str
@@ -37,3 +38,4 @@ class FetchContext(Value, kw_only=True):
     late: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     merge: MergeStrategy | None = None
+    vocab: Vocabulary = field(default_factory=Vocabulary)

@@ -20,7 +20,9 @@ class Fetched(Value):
     `event_time` the time of records that carry none (`None`: the time of ingestion), `display_name`
     what messages call the file; it never holds a secret. `content` is a hash of the bytes for
     which `state` stands, where that does not follow from it; `note` says why there is no data. A
-    `late` file leaves the state as it was.
+    `late` file leaves the state as it was. A file of `changes` has the
+    column of operations, declared or not; a `whole` one is the state of a source whose other files
+    are changes, so it is merged by what is different.
     """
 
     file: Path | None
@@ -30,6 +32,8 @@ class Fetched(Value):
     content: str | None = None
     note: str = ""
     late: bool = False
+    whole: bool = False
+    changes: bool = False
 
 
 def etag(value: str) -> SourceState:

@@ -93,6 +93,12 @@ ELSEWHERE = {
         "tests/apply/ingest/test_uuids.py",
         "a query that gives other text for a column of UUIDs",
     ),
+    "E0490": ("tests/ingest/changes/test_changes_source.py", "a source that was not created"),
+    "E0491": ("tests/ingest/changes/test_changes_source.py", "a replication slot that is gone"),
+    "E0492": ("tests/ingest/changes/test_changes_source.py", "a table without replica identity"),
+    "E0493": ("tests/ingest/changes/test_changes_source.py", "a table that was truncated"),
+    "E0494": ("tests/ingest/changes/test_changes_source.py", "a slot that somebody reads"),
+    "E0495": ("tests/ingest/changes/test_changes_source.py", "a user who may not create a slot"),
     "E0527": (
         "tests/engine/session/test_connect.py",
         "an installation without the extra `connect`",

@@ -122,6 +122,38 @@ def paired(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     )
 
 
+def with_times_of_undone(
+    frame: DataFrame,
+    state: DataFrame | None,
+    key: Sequence[str],
+    file: Sequence[str],
+    vocab: Vocabulary,
+) -> DataFrame:
+    """A changelog of a source without event times, whose records all have that of their batch.
+
+    A record that takes back another one is equal to it, so it gets its event time: of the record
+    of its key before it in the batch, else of that in the current `state`.
+    """
+    name, columns = quote(vocab.event_time), frame.columns
+    keys, order = ", ".join(map(quote, key)), ", ".join([*file, ROW])
+    is_undone = f"{OP} IN ({RETRACT}, {CORRECT_FROM})"
+    before = (
+        f"last(CASE WHEN NOT {is_undone} THEN {name} END, true) OVER (PARTITION BY {keys} "
+        f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    )
+    found = frame.selectExpr("*", f"{before} AS {_NEW}", f"CAST(NULL AS TIMESTAMP) AS {_OLD}")
+    if state is not None:
+        kept = [each for each in key if each in state.columns]
+        names = [f"{quote(each)} AS {quote('__odfbuild_key_' + each)}" for each in kept]
+        times = state.selectExpr(*names, f"{name} AS {_OLD}")
+        same = " AND ".join(f"{quote(k)} <=> {quote('__odfbuild_key_' + k)}" for k in kept)
+        found = found.drop(_OLD).join(times, _expr(same), "left_outer")
+    time = f"CASE WHEN {is_undone} THEN coalesce({_NEW}, {_OLD}, {name}) ELSE {name} END"
+    return found.selectExpr(
+        *[f"{time} AS {name}" if c == vocab.event_time else quote(c) for c in columns]
+    )
+
+
 def _last(frame: DataFrame, key: Sequence[str], order: str) -> DataFrame:
     names = ", ".join(quote(name) for name in frame.columns)
     newest = f"max_by(struct({names}), {order}) AS r"

@@ -24,6 +24,7 @@ from odfbuild.engine.spark.merging.changes import (
     last_of_each_key,
     paired,
     unseen,
+    with_times_of_undone,
 )
 from odfbuild.engine.spark.merging.duplicates import duplicate_keys
 from odfbuild.engine.spark.merging.earlier_records import EarlierRecords, set_up
@@ -81,6 +82,7 @@ def merge(
             uuids = marked_uuids(frame)
             (warnings,) = _filled_times(frame, [task])
             keyed = partial(_keyed, task=task, micros=micros)
+            is_timed = task.vocab.event_time in frame.columns
             frame = keyed(frame)
             if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
                 frame = prior.read_once(frame)
@@ -89,7 +91,7 @@ def merge(
                     raise repeated
                 warnings += (repeated.message,) if repeated is not None else ()
             at_hand = prior.at_hand(frame)
-            found, order = merged(at_hand or frame, task, prior)
+            found, order = merged(at_hand or frame, task, prior, is_timed=is_timed)
             folder = task.scratch / "parts"
             if at_hand is None:
                 parts, runs = sorted_runs(spark, found, order, folder)
@@ -129,6 +131,7 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     filled = _filled_times(frame, tasks)
     micros = kept_micros(frame.drop(FILE), task, source.columns)
     uuids = marked_uuids(frame)
+    is_timed = task.vocab.event_time in frame.columns
     frame = _keyed(frame, task, micros)
     if isinstance(task.merge, MergeStrategySnapshot | MergeStrategyUpsertStream):
         check_types(frame, task)
@@ -137,7 +140,7 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
         rows = _in_turn(spark, frame, task, task.merge, len(tasks))
     else:
         with EarlierRecords(spark, task) as prior:
-            result, order = merged(frame, task, prior)
+            result, order = merged(frame, task, prior, is_timed=is_timed)
             rows = in_memory(write_parts(result, task.scratch / "together"))
     files = None if rows is None else split_in_order(rows, FILE, order, len(tasks))
     if files is None:
@@ -192,10 +195,11 @@ def _in_turn(
 
 
 def merged(
-    frame: DataFrame, task: IngestTask, prior: EarlierRecords
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, *, is_timed: bool
 ) -> tuple[DataFrame, Sequence[str]]:
     """The lazy result of `merge` for a frame with its keys, and the columns that give its order.
 
+    `is_timed` says that its event times are those of the source.
     Its columns are op, event time, the data columns of `frame`, and hidden ones that only order.
     """
     check_types(frame, task)
@@ -212,6 +216,11 @@ def merged(
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():
             file = [FILE] if FILE in frame.columns else []
+            if not is_timed:
+                state = prior.state_of(frame, strategy.primary_key)
+                apart = file if task.apart else []
+                key = [*strategy.primary_key, *apart]
+                frame = with_times_of_undone(_filled(frame, task), state, key, file, task.vocab)
             changes = paired(frame, [*strategy.primary_key, *file])
         case MergeStrategyUpsertStream():
             changes = _upserted(frame, task, prior, strategy)

@@ -1,7 +1,8 @@
 """The address of a table or a query, such as `postgresql://host/shop?cursor=updated_at#orders`.
 
-The table stands behind `#`; parameters of ours are `query` (instead of a table), `cursor` and
-`overlap`. Others go to the client library, if they only say how to connect. Reads nothing.
+The table stands behind `#`; parameters of ours are `query` (instead of a table), `cursor`,
+`overlap` and `changes`. Others go to the client library, if they only say how to connect. Reads
+nothing.
 Source: libpq, "Connection URIs"; MySQL, "Connecting Using URI-Like Connection Strings".
 """
 
@@ -18,6 +19,7 @@ from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
     MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
 )
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
@@ -34,7 +36,9 @@ SCHEMES: dict[str, Kind] = {
 }
 """Schemes of addresses, and what kind of database they are about."""
 
-_OURS = ("query", "cursor", "overlap")
+_OURS = ("query", "cursor", "overlap", "changes")
+_PLACE = ("query", "cursor", "changes", "host", "socket")
+"""Those of which another value means another source."""
 _OF_LIBPQ = """host sslmode sslrootcert sslcert sslkey channel_binding gssencmode
     target_session_attrs application_name"""
 _OF_CLIENT: dict[Kind, tuple[str, ...]] = {
@@ -44,6 +48,9 @@ _OF_CLIENT: dict[Kind, tuple[str, ...]] = {
 """Parameters of clients that say how to connect, and hold no secret."""
 _SSL_MODES = ("DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
+_SLOT = re.compile(r"[a-z0-9_]{1,63}")
+"""Names that PostgreSQL takes for replication slots."""
+_CHANGES = re.compile(r"[?&]changes=")
 _OVERLAP = re.compile(r"([0-9]{1,15})([smhd]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MOST_DAYS = 36_500
@@ -65,7 +72,8 @@ class Wanted(Value):
     """What an address asks for. `place` is what the client library connects to.
 
     `table` are the parts of its name, with the schema if there is one. `overlap` is `None` where
-    the address does not say it.
+    the address does not say it. `changes` is the name of the replication slot, and of the
+    publication, by which changes of the table are read; `None`: its rows are.
     """
 
     kind: Kind
@@ -74,6 +82,7 @@ class Wanted(Value):
     query: str | None = None
     cursor: str | None = None
     overlap: Overlap | None = None
+    changes: str | None = None
 
     @property
     def relation(self) -> str:
@@ -98,6 +107,11 @@ def is_database(url: str) -> bool:
     return url.partition(":")[0].lower() in SCHEMES
 
 
+def reads_changes(url: str) -> bool:
+    """Whether `url` asks for changes of a table, as far as its parameters tell."""
+    return is_database(url) and _CHANGES.search(url) is not None
+
+
 def wanted(url: str, shown: str) -> Wanted:
     """What `url` asks for, which messages may show as `shown`. Raises `IngestError` E0470."""
     # Line breaks of a query would get lost in an address.
@@ -117,6 +131,9 @@ def wanted(url: str, shown: str) -> Wanted:
     cursor = given.get("cursor")
     if cursor == "" or (cursor is None and "overlap" in given):
         raise _wrong(shown, "it names no cursor", "write `cursor=COLUMN`, or leave `overlap` out")
+    changes = given.get("changes")
+    if changes is not None:
+        _check_changes(changes, kind, is_alone=not query and cursor is None, shown=shown)
     client = {key: value for key, value in given.items() if key not in _OURS}
     if kind in _OF_CLIENT:
         parameters = urlencode(client, quote_via=quote)
@@ -132,6 +149,7 @@ def wanted(url: str, shown: str) -> Wanted:
         query=query or None,
         cursor=cursor,
         overlap=None if "overlap" not in given else _overlap(given["overlap"], shown),
+        changes=changes,
     )
 
 
@@ -146,9 +164,19 @@ def named(url: str) -> str:
 
 def check_merge(asked: Wanted, merge: MergeStrategy, shown: str) -> None:
     """Raise `IngestError` E0469 where a merge would take a part of the rows for something else."""
+    kind = merge.KIND
+    fits_changes = isinstance(merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
+    if asked.changes is not None and not fits_changes:
+        raise IngestError(
+            f"the changes of {named(shown)} do not fit its merge strategy",
+            code="E0469",
+            location=InDefinition.of("fetch", "url"),
+            notes=(f"`merge: {{kind: {kind}}}` takes no updates and deletions of single rows",),
+            help="use `merge: {kind: ChangelogStream}`, which records each change, or "
+            "`{kind: UpsertStream}`, which records what is different after each apply",
+        )
     if asked.cursor is None:
         return
-    kind = merge.KIND
     if isinstance(merge, MergeStrategySnapshot):
         raise _contradiction(
             shown,
@@ -178,7 +206,7 @@ def place_of(url: str) -> str:
         parts = urlsplit(url.replace("\r", "").replace("\n", "%0A"))
     except ValueError:
         return url
-    kept = [each for each in parse_qsl(parts.query) if each[0] in ("query", "cursor", "host")]
+    kept = [each for each in parse_qsl(parts.query) if each[0] in _PLACE]
     where = parts._replace(netloc=parts.netloc.rpartition("@")[2], query=urlencode(sorted(kept)))
     return where.geturl()
 
@@ -203,6 +231,25 @@ def _parameters(text: str, kind: Kind, shown: str) -> dict[str, str]:
             raise _wrong(shown, f"`ssl-mode` is '{value}'", help)
         given[key] = value
     return given
+
+
+def _check_changes(slot: str, kind: Kind, *, is_alone: bool, shown: str) -> None:
+    if kind != "postgresql":
+        raise _wrong(
+            shown,
+            "only PostgreSQL tells changes of its tables",
+            "leave `changes` out, and use `merge: {kind: Snapshot}`",
+        )
+    if not is_alone:
+        raise _wrong(
+            shown, "changes are those of a table", "leave `query`, `cursor` and `overlap` out"
+        )
+    if not _SLOT.fullmatch(slot):
+        raise _wrong(
+            shown,
+            f"'{slot}' is no name of a replication slot",
+            "use lowercase letters, digits and _, such as changes=odfbuild_orders",
+        )
 
 
 def _overlap(text: str, shown: str) -> Overlap:

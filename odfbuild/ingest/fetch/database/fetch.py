@@ -56,6 +56,11 @@ def fetch_database(
     asked, shown = wanted(url, step.url), named(step.url)
     if context.merge is not None:
         check_merge(asked, context.merge, step.url)
+    if asked.changes is not None:
+        from odfbuild.ingest.fetch.database.changes.read import fetch_changes
+
+        yield from fetch_changes(step, asked, shown, state, context)
+        return
     known = None if context.moved or state is None or state.kind != ETAG else state.value
     with open_database(asked, context.settings, context.root, shown) as database:
         source = _Source(database, asked, context, shown)

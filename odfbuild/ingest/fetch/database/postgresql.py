@@ -88,23 +88,37 @@ class Postgresql:
         self._asked = asked
         self._shown = shown
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The few rows of a SELECT."""
+        found: list[tuple[Any, ...]] = []
+        for batch in self.batches(sql):
+            found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        return found
+
+    def carry_out(self, sql: str) -> None:
+        """End the snapshot, and run a statement in a transaction of its own."""
+        self._connection.rollback()
+        self.run(sql)
+        self._connection.commit()
+
     def begin(self, settings: IngestSettings) -> None:
-        """Begin the snapshot, and bound how long statements run and wait for locks."""
+        """Begin a snapshot, and bound how long statements run and wait for locks."""
+        self._connection.rollback()
         limits = {
             "statement_timeout": settings.total_seconds,
             "lock_timeout": settings.idle_seconds,
             "idle_in_transaction_session_timeout": settings.total_seconds,
         }
-        self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for name, seconds in limits.items():
-            self._run(f"SET LOCAL {name} = {min(round(seconds * 1000), 2**31 - 1)}")
-        self._run("SET LOCAL client_encoding = 'UTF8'")
+            self.run(f"SET LOCAL {name} = {min(round(seconds * 1000), 2**31 - 1)}")
+        self.run("SET LOCAL client_encoding = 'UTF8'")
         # Text forms of times, numbers and bytes are the same in every session.
-        self._run("SET LOCAL TimeZone = 'UTC'")
-        self._run("SET LOCAL DateStyle = 'ISO, YMD'")
-        self._run("SET LOCAL IntervalStyle = 'iso_8601'")
-        self._run("SET LOCAL extra_float_digits = 1")
-        self._run("SET LOCAL bytea_output = 'hex'")
+        self.run("SET LOCAL TimeZone = 'UTC'")
+        self.run("SET LOCAL DateStyle = 'ISO, YMD'")
+        self.run("SET LOCAL IntervalStyle = 'iso_8601'")
+        self.run("SET LOCAL extra_float_digits = 1")
+        self.run("SET LOCAL bytea_output = 'hex'")
 
     @cached_property
     def columns(self) -> Sequence[Column]:
@@ -157,7 +171,8 @@ class Postgresql:
         except Error as error:
             raise self._refused(error) from None
 
-    def _run(self, sql: str) -> None:
+    def run(self, sql: str) -> None:
+        """Run a statement in the transaction."""
         from adbc_driver_manager.dbapi import Error
 
         try:
@@ -195,17 +210,24 @@ def _words(error: Exception) -> str:
 def _column(field: pa.Field) -> Column:
     about = field.metadata or {}
     declared = about.get(b"POSTGRESQL:type", b"").decode()
-    name = quoted(field.name)
+    if declared == "money":  # Its own text has the sign of a currency.
+        name = f"{quoted(field.name)}::numeric::text"
+        return Column(field.name, name, pa.string(), declared)
+    modifier = int(about.get(b"POSTGRESQL:typmod", b"-1"))
+    return column_of(field.name, declared or str(field.type), modifier)
+
+
+def column_of(column: str, declared: str, modifier: int) -> Column:
+    """A column by the name of its type; `modifier` is that of the type, -1 if it has none."""
+    name = quoted(column)
     if declared == "numeric":
-        return _number(field.name, int(about.get(b"POSTGRESQL:typmod", b"-1")))
+        return _number(column, modifier)
     kind = _AS_THEY_ARE.get(declared)
     if kind is not None:
-        return Column(field.name, name, kind, declared, _CURSORS.get(declared))
+        return Column(column, name, kind, declared, _CURSORS.get(declared))
     if declared == "oid":
-        return Column(field.name, f"{name}::bigint", pa.int64(), declared)
-    if declared == "money":  # Its own text has the sign of a currency.
-        return Column(field.name, f"{name}::numeric::text", pa.string(), declared)
-    return Column(field.name, f"{name}::text", pa.string(), declared or str(field.type))
+        return Column(column, f"{name}::bigint", pa.int64(), declared)
+    return Column(column, f"{name}::text", pa.string(), declared)
 
 
 def _number(name: str, modifier: int) -> Column:

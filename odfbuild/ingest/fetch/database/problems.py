@@ -19,6 +19,7 @@ _TIMEOUTS = {"57014", "55P03", "40001"}
 _MISSING_TABLE = {"42P01", "3F000", "3D000"}
 _MISSING_COLUMN = {"42703"}
 _NO_RIGHT = {"42501"}
+_IN_USE = "55006"
 _CUT_OFF = ("08", "57P")
 """What codes of a lost connection or of a server that stops begin with (SQLSTATE)."""
 
@@ -63,6 +64,8 @@ def refused(shown: str, called: str, said: str, code: str | None) -> IngestError
     if code in _MISSING_COLUMN:
         help = "correct `query` in `fetch.url`, or restore the column"
         return _problem(f"{of} names a column that is not there", "E0464", said, help)
+    if code == _IN_USE:
+        return _problem(f"another process reads the changes of {of}", "E0494", said, "wait for it")
     help = "correct `fetch.url`, or the rows that the note is about"
     return _problem(f"{of} fails", "E0472", said, help)
 

@@ -32,7 +32,7 @@ def rows_of(
     schema = schema_of(columns)
     for batch in database.batches(sql):
         arrays = [
-            _fitted(array, column, shown)
+            fitted(array, column, shown)
             for array, column in zip(batch.columns, columns, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -80,7 +80,8 @@ class _Digest:
         return str(Multihash.of(SHA2_256, self._hash.digest()))
 
 
-def _fitted(array: pa.Array, column: Column, shown: str) -> pa.Array:
+def fitted(array: pa.Array, column: Column, shown: str) -> pa.Array:
+    """Values in the type that a column has in the file. Raises `IngestError` E0466."""
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     kind = column.type

@@ -1,0 +1,1 @@
+"""Changes of a table of PostgreSQL, by logical replication (change data capture)."""

@@ -1,0 +1,93 @@
+"""Errors in reading changes of a table. `shown` is the address as messages may show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odfbuild.errors import InDefinition, IngestError
+
+_URL = InDefinition.of("fetch", "url")
+_AGAIN = (
+    "run `odfbuild source create {dataset} --resnapshot`: the next apply then reads the whole "
+    "table, and records what is different"
+)
+
+
+def unsuitable(shown: str, message: str, help: str) -> IngestError:
+    """The error for a table or server that does not tell changes as they are needed."""
+    return _problem(message, "E0492", help, "nothing was read, and nothing was changed there")
+
+
+def not_created(shown: str, slot: str, dataset: str) -> IngestError:
+    """The error for a source whose slot and publication were never created."""
+    return _problem(
+        f"{shown} has no replication slot and no publication '{slot}'",
+        "E0490",
+        f"run `odfbuild source create {dataset}`",
+    )
+
+
+def slot_lost(shown: str, slot: str, dataset: str, why: str) -> IngestError:
+    """The error for changes that the server does not have any more."""
+    return _problem(
+        f"the server of {shown} does not have all changes since the last apply: {why}",
+        "E0491",
+        _AGAIN.format(dataset=dataset),
+        f"the replication slot is '{slot}'; nothing was committed, and nothing was confirmed",
+    )
+
+
+def unreadable_change(shown: str, dataset: str, what: str, lsn: str) -> IngestError:
+    """The error for a change from which the records do not follow."""
+    return _problem(
+        f"{what} in {shown}, in the transaction that committed at {lsn}",
+        "E0493",
+        _AGAIN.format(dataset=dataset),
+        "the transactions before it are committed, and the server keeps the others",
+    )
+
+
+def log_does_not_fit(error: IngestError, dataset: str, lsn: str) -> IngestError:
+    """The error for a value in the server's log, where nobody can correct it.
+
+    `error` tells of the value, `lsn` is where its transaction begins to be read.
+    """
+    note = f"it is in the first transaction behind {lsn}; those before it are committed"
+    help = f"correct the value in the table, then {_AGAIN.format(dataset=dataset)}"
+    return error.changed(help=help).noted(note)
+
+
+def slot_in_use(shown: str, slot: str) -> IngestError:
+    """The error for a slot that somebody else reads."""
+    return _problem(
+        f"another process reads the replication slot '{slot}' of {shown}",
+        "E0494",
+        "wait for it to end, or let each dataset and environment have a slot of its own: "
+        "`changes=NAME` in `fetch.url`",
+    )
+
+
+def still_running(shown: str) -> IngestError:
+    """The error for transactions that do not end, so that no snapshot shows all before it."""
+    return _problem(
+        f"transactions on the server of {shown} do not end, so the table cannot be read together "
+        "with its changes",
+        "E0473",
+        "end them (`SELECT pid, xact_start FROM pg_stat_activity ORDER BY 2`), or raise "
+        "`ingest.idleSeconds` in odfbuild.yaml",
+    )
+
+
+def may_not(shown: str, what: str, said: Sequence[str], statements: Sequence[str]) -> IngestError:
+    """The error for a user who may not do what `what` says, with what somebody else can run."""
+    return IngestError(
+        f"{what} of {shown} failed",
+        code="E0495",
+        location=_URL,
+        notes=tuple(said),
+        help="run as a user who may: " + "; ".join(statements),
+    )
+
+
+def _problem(message: str, code: str, help: str, note: str = "") -> IngestError:
+    return IngestError(message, code=code, location=_URL, notes=(note,) if note else (), help=help)
