@@ -94,6 +94,7 @@ COMMIT; END LOOP; END $$
 """
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow  # Spark merges 100,000 transactions: some minutes.
 @pytest.mark.spark
 def test_a_hundred_thousand_transactions_come_whole_while_applies_are_killed(
@@ -128,17 +129,18 @@ def test_a_hundred_thousand_transactions_come_whole_while_applies_are_killed(
 
     with Killer("adbc_driver_postgresql.dbapi", "odfbuild.cli.source", spark=True) as killer:
         assert killer.run(tiny.root, "source", "create", "root")[0] == 0
+        assert killer.run(tiny.root, "apply", "-y")[0] == 0, (tiny.root / "run.log").read_text()
         payers = [threading.Thread(target=pay, args=(odd,)) for odd in (0, 1)]
         for each in payers:
             each.start()
         killed = 0
         while any(each.is_alive() for each in payers):
-            code, _ = killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 12))
+            code, _ = killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 20))
             assert code in (0, KILLED), (tiny.root / "run.log").read_text()
             killed += code == KILLED
         for each in payers:
             each.join()
-        while killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 12))[0] == KILLED:
+        while killer.run(tiny.root, "apply", "-y", kill_at=walk.randint(0, 20))[0] == KILLED:
             killed += 1
         assert killer.run(tiny.root, "apply", "-y")[0] == 0, (tiny.root / "run.log").read_text()
         killer.run(tiny.root, "source", "drop", "root", "-y")
