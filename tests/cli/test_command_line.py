@@ -21,6 +21,7 @@ from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
 NO_JSON = {
+    "convert": "writes the records themselves to standard output",
     "docs serve": "shows pages to browsers until it is stopped",
     "engine serve": "answers coordinators until it is stopped",
     "lsp": "answers an editor, in a protocol of its own",
@@ -142,7 +143,7 @@ def test_consent_has_one_spelling() -> None:
     asking = {name for name, command in COMMANDS.items() if "-y" in names(command)}
     assert asking == {
         *("apply", "branch delete", "gc", "lock break", "promote", "render", "reset"),
-        *("migrate dbt", "migrate definitions", "table rebuild"),
+        *("migrate dbt", "migrate definitions", "source drop", "table rebuild"),
     }
     for command in COMMANDS.values():
         assert "--yes" not in names(command)

@@ -77,6 +77,8 @@ def _plain(value: Any) -> Any:
     """A value as both engines have it, whichever of their types holds it."""
     if isinstance(value, bool):
         return value
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
     if isinstance(value, int | float | Decimal):
         return round(float(value), 9) + 0.0
     if isinstance(value, datetime):

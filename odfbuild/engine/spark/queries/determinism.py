@@ -44,19 +44,23 @@ class Analysed:
         self.findings = findings
         self._common: dict[str, Node] = {}
         """Expressions that functions use more than once, such as the first argument of nullif()."""
+        self._finds_ties = True
         self._names: Names | None = None
         """Of what stands below the window functions that are being looked at."""
 
     def check(self, plan: Node) -> None:
         """Look at a whole query.
 
-        References to a named subquery have columns of their own, so which columns of it are used
-        shows where it stands in place of them. Those that nothing refers to stand nowhere.
+        References to a named subquery have columns of their own, so which columns of it are used,
+        and by which its rows differ, shows where it stands in place of them: ties are looked for
+        there. Those that nothing refers to stand nowhere, and no result depends on their ties.
         """
-        self._plan(plan, partial(_outputs, plan))
         if plan.kind == "WithCTE":
-            inlined = self.catalyst.inline(plan)
-            self._plan(inlined, partial(_outputs, inlined))
+            self._finds_ties = False
+            self._plan(plan, partial(_outputs, plan))
+            self._finds_ties = True
+            plan = self.catalyst.inline(plan)
+        self._plan(plan, partial(_outputs, plan))
 
     def _plan(self, plan: Node, used: Columns) -> None:
         """`used`: the columns of `plan` on which the result depends."""
@@ -73,9 +77,9 @@ class Analysed:
         if kind == "Sample":
             self.findings.error(plan, "E0505", "TABLESAMPLE depends on how data lies on disk")
         self._names = Names(plan, self.findings.sql) if kind == "Window" else None
-        if kind in ("GlobalLimit", "Offset"):
+        if kind in ("GlobalLimit", "Offset") and self._finds_ties:
             self._limit(plan, used())
-        if kind == "Window":
+        if kind == "Window" and self._finds_ties:
             self._window(plan, used())
         if kind == "Aggregate":
             self._one_of_equals(plan, plan.grouping)
