@@ -27,5 +27,10 @@ def lsp(context: typer.Context) -> int:
     # Whatever prints must not come between messages.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    make_server(state.directory, state.given).start_io(sys.stdin.buffer, answers)
+    server = make_server(state.directory, state.given)
+    try:
+        server.start_io(sys.stdin.buffer, answers)
+    finally:
+        for each in server.sessions.values():
+            each.close()
     return 0

@@ -195,6 +195,12 @@ class Session:
         with reading_unsaved(self.unsaved()):
             return render_unit_tests(self._project.test(*names, unit=True))
 
+    def close(self) -> None:
+        """End Spark, if unit tests started it."""
+        if self._project is not None:
+            self._project.close()
+            self._project = None
+
     def explained(self, name: str) -> str:
         """Why a dataset is stale, or not, as text; raises as `survey`."""
         from odfbuild.report.explanation import render_explanation
