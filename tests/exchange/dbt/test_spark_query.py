@@ -58,7 +58,21 @@ def converted(sql: str, dialect: str = "duckdb", columns=ORDERS, event_time: str
         (
             "duckdb",
             "select datediff('day', day, date '2026-01-01') as days from ORDERS",
-            "SELECT\n  DATEDIFF(DAY, day, CAST('2026-01-01' AS DATE)) AS days\nFROM orders",
+            "SELECT\n  DATEDIFF(CAST('2026-01-01' AS DATE), day) AS days\nFROM orders",
+        ),
+        (
+            "duckdb",
+            "select datediff('hour', at, at) as a, extract(dow from at) as b, isodow(at) as c, "
+            "date_part('dow', at) as d, weekday(at) as e, 2 * dayofweek(at) as f from ORDERS",
+            "SELECT\n  DATEDIFF(HOUR, DATE_TRUNC('HOUR', at), DATE_TRUNC('HOUR', at)) AS a,\n"
+            "  DAYOFWEEK(at) - 1 AS b,\n  WEEKDAY(at) + 1 AS c,\n  DAYOFWEEK(at) - 1 AS d,\n"
+            "  DAYOFWEEK(at) - 1 AS e,\n  2 * (\n    DAYOFWEEK(at) - 1\n  ) AS f\nFROM orders",
+        ),
+        (
+            "bigquery",
+            "select date_diff(day, day, month) as a, extract(dayofweek from day) as b from ORDERS",
+            "SELECT\n  DATEDIFF(MONTH, DATE_TRUNC('MONTH', day), DATE_TRUNC('MONTH', day)) AS a,\n"
+            "  EXTRACT(DAYOFWEEK FROM day) AS b\nFROM orders",
         ),
         (
             "duckdb",
