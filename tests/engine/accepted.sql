@@ -114,6 +114,8 @@ SELECT max(event_time) AS event_time, upper(city) AS up FROM cities GROUP BY upp
 SELECT event_time AS event_time, population * 2 AS twice, twice + 1 AS more FROM cities
 SELECT session_window.start AS event_time, count(*) AS n FROM cities GROUP BY session_window(event_time, '5 minutes')
 WITH m AS (SELECT date_trunc('MONTH', event_time) AS month, city, SUM(population) AS n FROM cities GROUP BY 1, 2) SELECT month AS event_time, city, LAG(n) OVER (PARTITION BY city ORDER BY month) AS before FROM m
+WITH m AS (SELECT date_trunc('MONTH', event_time) AS month, city, SUM(population) AS n FROM cities GROUP BY 1, 2), f AS (SELECT city AS c, MIN(month) AS first FROM m GROUP BY 1), j AS (SELECT m.*, f.first FROM m  JOIN f ON m.city = f.c) SELECT month AS event_time, city, first, LAG(n) OVER (PARTITION BY city ORDER BY month) AS before FROM j
+WITH m AS (SELECT date_trunc('MONTH', event_time) AS month, city, SUM(population) AS n FROM cities GROUP BY 1, 2), f AS (SELECT city AS c, MIN(month) AS first FROM m GROUP BY 1), j AS (SELECT m.*, f.first FROM m LEFT JOIN f ON m.city = f.c) SELECT month AS event_time, city, first, LAG(n) OVER (PARTITION BY city ORDER BY month) AS before FROM j
 WITH w AS (SELECT date_trunc('DAY', event_time) AS event_time, COUNT(*) AS n FROM cities GROUP BY 1) SELECT event_time, n, ROW_NUMBER() OVER (ORDER BY event_time) AS day FROM w ORDER BY event_time LIMIT 3
 WITH a(t, c) AS (SELECT event_time, city FROM cities), b AS (SELECT * FROM a) SELECT t AS event_time, c FROM b
 SELECT event_time, (SELECT max(population) FROM cities b WHERE b.city = a.city) AS m FROM cities a

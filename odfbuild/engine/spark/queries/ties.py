@@ -8,7 +8,7 @@ settled. Looks at analysed plans, runs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from odfbuild.engine.spark.internals.node import Node, ids_of
@@ -35,7 +35,8 @@ class Ties:
         self._made = dict(_made(rows))
         self._given = set(given)
         for id in list(self._given):
-            self._see_through(id)
+            _see_through(id, self._given, self._made)
+        self._joined = self._through_joins()
 
     def open(self, needed: frozenset[int]) -> list[Node]:
         """The columns among `needed` in which such rows may differ."""
@@ -43,15 +44,26 @@ class Ties:
         found = [a for a in found if a.id in needed]
         return [] if found and self._are_no_two(self._rows) else found
 
-    def _see_through(self, id: int) -> None:
-        """Whoever sorts by a column under another name sorts by that column."""
-        made = self._made.get(id)
-        if made is None or is_collated(made):
-            return
-        column = made.child if made.kind == "Collate" else made
-        if column.kind == "AttributeReference" and column.id not in self._given:
-            self._given.add(column.id)
-            self._see_through(column.id)
+    def _through_joins(self) -> set[int]:
+        """The given columns, and those that joins make equal to them.
+
+        On the side that an outer join may leave empty this is true of rows that are there, so it
+        tells which of them can come together, and not that a column is settled.
+        """
+        equal = list(_equal_in_joins(self._rows))
+        found, before = set(self._given), -1
+        if not equal:
+            return found
+        made = dict(_made(self._rows, through=_JOINS_OF_ROWS))
+        for id in self._given:
+            _see_through(id, found, made)
+        while len(found) > before:
+            before = len(found)
+            for one, other in equal:
+                if one in found and other not in found:
+                    found.add(other)
+                    _see_through(other, found, made)
+        return found
 
     def _is_settled(self, id: int) -> bool:
         if id in self._given:
@@ -69,7 +81,7 @@ class Ties:
         if kind == "View":
             offset = self._offsets.get(plan.view, "").lower()
             return any(
-                each.name.lower() == offset and each.id in self._given for each in plan.output
+                each.name.lower() == offset and each.id in self._joined for each in plan.output
             )
         if kind in _OF_ONE_ROW:
             return self._are_no_two(plan.child)
@@ -81,10 +93,10 @@ class Ties:
         return False
 
     def _is_settled_group(self, grouping: Node, aggregate: Node) -> bool:
-        if grouping.kind == "AttributeReference" and grouping.id in self._given:
+        if grouping.kind == "AttributeReference" and grouping.id in self._joined:
             return True
         return any(
-            each.id in self._given and stands_for(each, grouping) for each in aggregate.columns
+            each.id in self._joined and stands_for(each, grouping) for each in aggregate.columns
         )
 
 
@@ -161,13 +173,67 @@ def depends_on_ties(expression: Node) -> bool:
     return expression.has_row_frame
 
 
-def _made(plan: Node) -> Iterator[tuple[int, Node]]:
-    """The columns that a plan and those below it compute of a row, and of what."""
+def _see_through(id: int, given: set[int], made: Mapping[int, Node]) -> None:
+    """Whoever sorts by a column under another name sorts by that column."""
+    found = made.get(id)
+    if found is None or is_collated(found):
+        return
+    column = found.child if found.kind == "Collate" else found
+    if column.kind == "AttributeReference" and column.id not in given:
+        given.add(column.id)
+        _see_through(column.id, given, made)
+
+
+def _made(plan: Node, through: Container[str] = ()) -> Iterator[tuple[int, Node]]:
+    """The columns that a plan and those below it compute of a row, and of what.
+
+    Outer joins are looked through if their type is in `through`: what they leave empty was not
+    computed.
+    """
     yield from _made_by(plan)
     kind = plan.kind
-    if kind in _OF_ONE_ROW or (kind == "Join" and plan.join_type not in _OUTER):
+    if kind in _OF_ONE_ROW or (
+        kind == "Join" and (plan.join_type not in _OUTER or plan.join_type in through)
+    ):
         for child in plan.children:
-            yield from _made(child)
+            yield from _made(child, through)
+
+
+_JOINS_OF_ROWS = ("LeftOuter", "RightOuter")
+_SEEN_FROM = {"Inner": "both", "Cross": "both", "LeftOuter": "left", "RightOuter": "right"}
+"""From which side of a join a column tells the other one."""
+
+
+def _equal_in_joins(plan: Node) -> Iterator[tuple[int, int]]:
+    """Columns by which joins take their rows, and columns of the other side that are equal then."""
+    if plan.kind == "Join":
+        side = _SEEN_FROM.get(plan.join_type)
+        lefts = ids_of(plan.left.output) if side else frozenset()
+        for each in _conjuncts(plan.condition) if side else ():
+            if each.kind != "EqualTo" or any(map(_is_no_key, each.children)):
+                continue
+            one, other = each.left.id, each.right.id
+            left, right = (one, other) if one in lefts else (other, one)
+            if side != "right":
+                yield left, right
+            if side != "left":
+                yield right, left
+    if plan.kind in _OF_ONE_ROW or plan.kind == "Join":
+        for child in plan.children:
+            yield from _equal_in_joins(child)
+
+
+def _conjuncts(condition: Node | None) -> Iterator[Node]:
+    if condition is not None and condition.kind == "And":
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    elif condition is not None:
+        yield condition
+
+
+def _is_no_key(expression: Node) -> bool:
+    """Whether it is no plain column, or one whose equal values may be spelled differently."""
+    return expression.kind != "AttributeReference" or is_collated(expression)
 
 
 def _made_by(plan: Node) -> Iterator[tuple[int, Node]]:
