@@ -320,6 +320,7 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
         local_times=arrival.local_times,
         shapefile_encoding=arrival.shapefile_encoding,
         line_breaks=arrival.line_breaks,
+        of_changes=arrival.changes,
     )
 
 

@@ -200,7 +200,8 @@ class IngestTask(Value, kw_only=True):
     does not fit the schema is an error, or with `skip_bad_records` left out and counted. With
     `line_breaks`, quoted values of CSV may hold some; otherwise a record is a line. Where
     files are read together, `event_times` are those of all of them; if they are `apart`, each one
-    enters a dataset of its own.
+    enters a dataset of its own. Records `of_changes` of a database say which rows were taken back,
+    and not their event times.
     """
 
     dataset: str
@@ -223,6 +224,7 @@ class IngestTask(Value, kw_only=True):
     line_breaks: bool = False
     event_times: tuple[Timestamp, ...] = ()
     apart: bool = False
+    of_changes: bool = False
 
     def is_like(self, other: IngestTask) -> bool:
         """Whether they differ in nothing but dataset and file."""
@@ -231,7 +233,7 @@ class IngestTask(Value, kw_only=True):
     def _kind(self) -> tuple[object, ...]:
         source = (self.read, self.preprocess, self.merge, self.vocab, self.shapefile_encoding)
         policies = (self.skip_bad_records, self.on_schema_change, self.duplicate_keys)
-        values = (self.blank_event_times, self.local_times, self.line_breaks)
+        values = (self.blank_event_times, self.local_times, self.line_breaks, self.of_changes)
         return (*source, self.history_schema, *policies, *values)
 
     @property

@@ -22,7 +22,8 @@ def test_a_wheel_has_all_that_the_program_reads(builder: Path) -> None:
         "from odfbuild.report.error_codes import error_codes\n"
         "from odfbuild.api.authoring.scaffold import KINDS\n"
         "print(odfbuild.__file__)\n"
-        "[template_text(f'new/{kind}.yaml.j2') for kind in KINDS if kind != 's3']\n"
+        "of_url = ('s3', 'sftp', 'http')\n"
+        "[template_text(f'new/{kind}.yaml.j2') for kind in KINDS if kind not in of_url]\n"
         "template_text('report/plan.html.j2'), template_text('init/2026-01.csv')\n"
         "schema_text('DatasetSnapshot.json'), schema_text('plan.schema.json'), error_codes()\n"
     )

@@ -216,7 +216,7 @@ def merged(
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():
             file = [FILE] if FILE in frame.columns else []
-            if not is_timed:
+            if task.of_changes and not is_timed:
                 state = prior.state_of(frame, strategy.primary_key)
                 apart = file if task.apart else []
                 key = [*strategy.primary_key, *apart]
