@@ -16,8 +16,9 @@ from odfbuild.api.editor.renaming import renamed
 from odfbuild.api.editor.session import Session
 from odfbuild.api.editor.subjects import Dataset, Span
 from odfbuild.cli.main import run
+from odfbuild.engine.contract import Engine
 from tests.api.editor.mistakes import MISTAKES
-from tests.apply.in_process import Program
+from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
 from tests.example.odfbuild_project import ExampleProject
 
@@ -175,13 +176,16 @@ content:
 
 
 @pytest.mark.spark
-def test_unit_tests_run_with_text_that_is_not_saved(tiny: Tiny) -> None:
+def test_unit_tests_run_with_text_that_is_not_saved(
+    tiny: Tiny, spark_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share(spark_engine, monkeypatch)
     file = tiny.root / "datasets/derived.test.yaml"
     file.write_text(UNIT_TESTS)
     session = session_of(tiny, "datasets/derived.test.yaml", "datasets/derived.yaml")
     (lens,) = lenses_of(session.view(f"{session.root}/datasets/derived.test.yaml"), None)
     assert (lens.title, lens.command, lens.datasets) == ("run these tests", TEST, ("derived",))
-    with closing(session):  # other tests of this process have a Spark of their own
+    with closing(session):
         assert "1 passed" in session.tested(lens.datasets)
         path = f"{session.root}/datasets/derived.yaml"
         session.holds(path, session.opened[path].replace("* 10", "* 11"))
