@@ -25,7 +25,7 @@ def render_slots(found: Sequence[SlotStatus]) -> str:
         )
         for each in found
     ]
-    table = render_table(("NAME", "SLOT", "STATUS", "LOG KEPT"), rows, frozenset({3}))
+    table = render_table(("NAME", "SLOT", "STATUS", "LOG KEPT"), rows)
     warnings = [each.warning for each in found if each.warning]
     return "\n".join([table, *([""] if warnings else []), *warnings])
 
