@@ -5,6 +5,7 @@
 #   make check     run the quick tests, which need nothing but Git
 #   make test      install what the tests need, run them
 #   make fuzz      made-up definitions, queries, blocks and slices, for hours
+#   make mutants   change single places of odf/, plan/ and sql/, and list what no test notices
 #   make coverage  run the tests without Spark, print which lines of odfbuild they reach
 #   make lint      style, types, imports between rooms, generated schemas
 #   make docs      the documentation as a site, in build/site
@@ -26,7 +27,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: fuzz help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench bench-sources lock clean system-packages picture site-libraries site-test-needs
+.PHONY: fuzz mutants help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench bench-sources lock clean system-packages picture site-libraries site-test-needs
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -110,6 +111,12 @@ fuzz: test-needs
 	for each in definitions templates queries blocks slices checkpoints heads; do \
 	  $(BIN)/python -m tests.fuzz $$each --cases $(FUZZ_CASES) --seed $$(date +%s) || exit 1; done
 
+MUTANTS_ARGS ?= --sample 100
+mutants: test-needs tools/requirements-mutants.txt
+	@tools/make_venv $(VENV)-mutants
+	@$(VENV)-mutants/bin/python -m pip install --quiet --disable-pip-version-check -r tools/requirements-mutants.txt
+	$(VENV)-mutants/bin/python tools/mutants.py --python $(BIN)/python $(MUTANTS_ARGS)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -170,6 +177,6 @@ lock: $(VENV)/.dev
 	$(LOCK) --extra check --constraint requirements/dev.lock -o requirements/check.lock
 
 clean:
-	rm -rf .venv .venv-pyspark-* $(BENCH_ENV) vendored build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-mutants .venv-pyspark-* $(BENCH_ENV) vendored build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	rm -rf .hypothesis .import_linter_cache .coverage*
 	rm -rf example_project/chains example_project/.odfbuild example_project/.odfbuild-keys

@@ -365,8 +365,8 @@ class Looking(Base):
         from odfbuild.inspect.tables import look_at
         from odfbuild.project.tables.declared import declared_tables
 
-        names = self.datasets(select, exclude)
         config, workspace = self.config(), self._on_heads("tables")
+        names = self.datasets(select, exclude) if select or exclude else workspace.aliases()
         found = declared_tables(config, names)
         return {each.name: look_at(config, workspace, each) for each in found}
 

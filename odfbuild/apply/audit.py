@@ -102,13 +102,26 @@ class Audit(Value):
         )
 
     def committed(self) -> tuple[Violation, ...]:
-        """Look at all records of the dataset."""
+        """Look at all records of the dataset; `IntegrityError` for a slice that was damaged."""
         workspace = self.audits.workspace
         state = workspace.projection(self.dataset)
         if state is None or state.schema is None:
             return ()
-        files = workspace.committed(self.dataset, state).files()
-        return self.violations(files, schema_of(state.schema), vocabulary_of(state.vocab))
+        committed = workspace.committed(self.dataset, state)
+        schema, vocab = schema_of(state.schema), vocabulary_of(state.vocab)
+        try:
+            return self.violations(committed.files(), schema, vocab)
+        except OdfbuildError:
+            raise
+        except Exception:  # whatever libraries make of bytes that are not what was written
+            from odfbuild.inspect.verify.objects import check_slice
+            from odfbuild.records.reading import damage
+
+            for each in committed.slices():
+                fault = check_slice(each.file, each.data, vocab.offset)
+                if fault is not None:
+                    raise damage(each, fault.code, fault.what) from None
+            raise
 
     def violations(
         self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary

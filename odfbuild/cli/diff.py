@@ -19,6 +19,7 @@ from odfbuild.cli.data_diff import (
     with_branch,
     with_chains,
 )
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.option_groups import Together
 from odfbuild.cli.options import AsOfOption, DetailOption, selecting, selection_of
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions
@@ -150,7 +151,7 @@ def _data(
         found = with_chains(state, made, limit, key)
     _show_data(state, found, form)
     state.console.error(*found.errors)
-    return max((each.exit_code for each in found.errors), default=0)
+    return exit_code_of(found.errors)
 
 
 def _show_data(state: Context, found: Comparison, form: PlanForm) -> None:
@@ -214,7 +215,7 @@ def _definitions(
         color = state.console.color
         state.console.result(render_differences(changes, color=color, full=full))
     state.console.error(*wrong)
-    return 1 if wrong else 0
+    return exit_code_of(wrong)
 
 
 def _is_revision(state: Context, word: str) -> bool:

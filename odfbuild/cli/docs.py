@@ -11,6 +11,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.defaults import Group
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import JsonOptions, SelectionOptions, parse_time
 from odfbuild.cli.output_file import write_output
 
@@ -117,7 +118,7 @@ def _build_folder(
         if not libraries:
             state.console.note(_LACKS_LIBRARIES)
     state.console.error(*faults)
-    return 1 if faults else 0
+    return exit_code_of(faults)
 
 
 def _build_page(
@@ -147,7 +148,7 @@ def _build_page(
         else:
             state.console.note(f"Wrote {count(len(made), 'dataset')} to {file}.")
     state.console.error(*faults)
-    return 1 if faults else 0
+    return exit_code_of(faults)
 
 
 @docs.command()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import (
     ApproveOption,
     JsonOptions,
@@ -99,7 +100,7 @@ def gc(
             state.console.result(render_collected(tables, removed=not dry_run))
     errors = [*found.damaged, *(each.error for each in tables if each.error is not None)]
     state.console.error(*errors)
-    return 1 if errors else 0
+    return exit_code_of(errors)
 
 
 def _tables(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import AsOfOption, SelectionOptions, form_options
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def graph(
         }[form]
         state.console.result(render(view))
     state.console.error(*wrong)
-    return 1 if wrong else 0
+    return exit_code_of(wrong)
 
 
 def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[OdfbuildError]]:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
+from odfbuild.errors import IntegrityError
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind
     from odfbuild.plan.graph.selection import Selection
@@ -35,7 +38,7 @@ def ls(
     """List datasets with records, size, watermark, head and status.
 
     RECORDS counts the history, LIVE the current state (-: data files are not on this machine).
-    --as-of shows the datasets of an earlier time.
+    --as-of shows the datasets of an earlier time. The exit code is 3 if a chain is damaged.
     """
     if remote is not None:
         alone = not (selection or as_of or deleted)
@@ -51,6 +54,7 @@ def ls(
     projections: Mapping[str, Projection]
     status: dict[str, str] | None = None
     kinds: dict[str, DatasetKind] = {}
+    damaged: list[OdfbuildError] = []
     if as_of is not None:
         projections = state.states_at(wanted, as_of)
     else:
@@ -58,13 +62,19 @@ def ls(
         projections = {name: p for name, p in found.projections.items() if name in names}
         status = {name: s for name, s in statuses(found.plan).items() if name in names}
         kinds = {dataset.name: dataset.kind for dataset in found.plan.datasets}
+        damaged = [
+            error
+            for name, error in found.faults.items()
+            if name in names and isinstance(error, IntegrityError)
+        ]
     newest = as_of is None and state.given.branch is None
     live = live_records(state.workspace(), projections, newest=newest)
     if as_json:
         state.console.data(datasets_to_data(projections, status, state.owners(), kinds, live))
     else:
         state.console.result(render_datasets(projections, status, kinds, live))
-    return 0
+    state.console.error(*damaged)
+    return exit_code_of(damaged)
 
 
 def _list_deleted(

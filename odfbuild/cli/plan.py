@@ -17,7 +17,7 @@ from odfbuild.cli.data_diff import (
     of_plan,
     refuse_limit_bytes,
 )
-from odfbuild.cli.exit_codes import EXIT_CHANGES
+from odfbuild.cli.exit_codes import EXIT_CHANGES, exit_code_of
 from odfbuild.cli.github import tell_errors, tell_plan
 from odfbuild.cli.options import (
     AllowOption,
@@ -118,7 +118,7 @@ def plan(
     failed = records.errors if records is not None else ()
     state.console.error(*failed)
     if not made.applyable:
-        return max(each.exit_code for each in made.refusals)
+        return exit_code_of(made.refusals)
     if idle or failed:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

@@ -9,7 +9,7 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
-from odfbuild.cli.exit_codes import EXIT_CHANGES
+from odfbuild.cli.exit_codes import EXIT_CHANGES, exit_code_of
 from odfbuild.cli.option_groups import Together
 from odfbuild.cli.options import (
     SELECTING,
@@ -137,5 +137,5 @@ def _show(
         console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
     tell_plan(console, saved, out, config)
     if not found.plan.applyable:
-        return max(each.exit_code for each in found.plan.refusals)
+        return exit_code_of(found.plan.refusals)
     return EXIT_CHANGES if detailed_exitcode and found.plan.has_changes else 0

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import (
     ApproveOption,
     AsOfOption,
@@ -71,7 +72,7 @@ def render(
     state.console.error(*wrong.errors)
     for place, rendered in wrong.rendered.items():
         state.console.note(f"\n{place} was rendered as:\n{_numbered(rendered)}")
-    return 1 if wrong.errors else 0
+    return exit_code_of(wrong.errors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.defaults import Group
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import ApproveOption, JsonOptions, SelectionOptions, approved
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def show(context: typer.Context, selection: SelectionOptions, as_json: JsonOptio
     elif looked:
         state.console.result("\n\n".join(map(render_facts, looked)))
     state.console.error(*errors)
-    return max((each.exit_code for each in errors), default=0)
+    return exit_code_of(errors)
 
 
 @table.command("rebuild")
@@ -151,7 +152,7 @@ def gc(
         state.console.result(render_collected(done, removed=not dry_run))
     errors = [each.error for each in done if each.error is not None]
     state.console.error(*errors)
-    return max((each.exit_code for each in errors), default=0)
+    return exit_code_of(errors)
 
 
 def _chosen(state: Context, selection: Selection) -> tuple[Survey, list[Table]]:

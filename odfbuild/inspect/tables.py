@@ -193,10 +193,10 @@ def collect_tables(
     """
     found = []
     for table in tables:
-        state = workspace.projection(table.dataset)
-        if state is None or state.schema is None:
-            continue
         try:
+            state = workspace.projection(table.dataset)
+            if state is None or state.schema is None:
+                continue
             with opened(config, workspace, table) as (there, _):
                 garbage = there.collect(table.keep if keep is None else keep, dry_run=dry_run)
             found.append(TableGarbage(table=table, garbage=garbage))

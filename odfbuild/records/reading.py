@@ -111,7 +111,7 @@ def _cast(each: CommittedSlice, column: pa.Array, kind: pa.DataType) -> pa.Array
     try:
         return column if has_dictionary(column.type) else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
+        raise damage(each, "E0815", "cannot be read", _first_line(error)) from None
 
 
 def _filtered(
@@ -163,9 +163,9 @@ def _claims(
     try:
         return check_bounds(path_of(each), file.metadata, groups, names)
     except Excess as error:
-        raise _damage(each, "E0831", f"was not unpacked: {error}") from None
+        raise damage(each, "E0831", f"was not unpacked: {error}") from None
     except Exception as error:  # whatever a library makes of bytes that somebody else wrote
-        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
+        raise damage(each, "E0815", "cannot be read", _first_line(error)) from None
 
 
 def _told(each: CommittedSlice, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -175,7 +175,7 @@ def _told(each: CommittedSlice, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     except pa.ArrowMemoryError:
         raise _no_memory(each) from None
     except Exception as error:  # as in `_claims`
-        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
+        raise damage(each, "E0815", "cannot be read", _first_line(error)) from None
 
 
 def _first_line(error: Exception) -> str:
@@ -247,10 +247,11 @@ def _opened(each: CommittedSlice, dictionaries: Sequence[str] = ()) -> pq.Parque
     except OdfbuildError:
         raise
     except Exception as error:  # as in `_claims`
-        raise _damage(each, "E0815", "is no Parquet file", _first_line(error)) from None
+        raise damage(each, "E0815", "is no Parquet file", _first_line(error)) from None
 
 
-def _damage(each: CommittedSlice, code: str, what: str, *notes: str) -> IntegrityError:
+def damage(each: CommittedSlice, code: str, what: str, *notes: str) -> IntegrityError:
+    """The error for a slice of which `what` is wrong, a sentence without its subject."""
     return IntegrityError(
         f"data object {each.data.physical_hash} of '{each.store.name}' {what}",
         code=code,

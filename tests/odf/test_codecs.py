@@ -38,6 +38,16 @@ BLOCK = MetadataBlock(
 )
 
 
+@pytest.mark.parametrize("of_day", [86_400, 2**32 - 1])
+def test_a_second_that_no_day_has_is_refused(of_day: int) -> None:
+    plain = MetadataBlock(system_time=Timestamp(0), sequence_number=1, event=SetInfo())
+    data = encode_block(plain)
+    epoch = struct.pack("<iHxxII", 1970, 1, 0, 0)
+    assert data.count(epoch) == 1
+    with pytest.raises(MalformedBlock, match="timestamp"):
+        decode_block(data.replace(epoch, struct.pack("<iHxxII", 1970, 1, of_day, 0)))
+
+
 @settings(deadline=None, suppress_health_check=SLOW, max_examples=300)
 @given(objects(MetadataBlock), st.sampled_from([2, 3]))
 def test_any_block_is_read_back_from_its_bytes(block: MetadataBlock, version: int) -> None:

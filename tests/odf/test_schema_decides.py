@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from odfbuild.errors import ProjectError
+from odfbuild.odf import json_schema
 from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.formats import FORMATS
 from odfbuild.odf.json_schema import manifest_schema
@@ -185,3 +186,23 @@ def test_an_integer_is_taken_up_to_its_bounds_and_no_further(bits: int, signed: 
     for wrong in (low - 1, high + 1):
         with pytest.raises(_Misfit):
             decode(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wire", "low", "high"),
+    [
+        ("u64", 0, 2**64 - 1),
+        ("u32", 0, 2**32 - 1),
+        ("i32", -(2**31), 2**31 - 1),
+        ("i16", -(2**15), 2**15 - 1),
+    ],
+)
+def test_integers_end_where_their_wire_type_ends(wire: str, low: int, high: int) -> None:
+    validator = Draft202012Validator(json_schema._SCALARS[wire])
+    for number in (low, low + 1, high - 1, high):
+        assert validator.is_valid(number)
+        assert _SCALARS[wire](number) == number
+    for number in (low - 1, high + 1):
+        assert not validator.is_valid(number)
+        with pytest.raises(_Misfit):
+            _SCALARS[wire](number)
