@@ -26,11 +26,11 @@ from cosmic_ray.plugins import get_operator, operator_names
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 TESTS = {
-    "odf": ["tests/odf", "tests/conformance"],
-    "plan": ["tests/plan"],
-    "sql": ["tests/sql", "tests/plan"],
+    "odf": ["tests/odf", "tests/conformance", "tests/project"],
+    "plan": ["tests/plan", "tests/project", "tests/report"],
+    "sql": ["tests/sql", "tests/plan", "tests/project"],
 }
-"""The folders of tests of each room."""
+"""The folders of tests for each room: its own, and those that look at it through definitions."""
 
 _KINDS = re.compile(
     r"core/(ReplaceComparisonOperator_(?!.*_Is)|ReplaceBinaryOperator_(Add|Sub|Mul|FloorDiv|Mod)_(Add|Sub|Mul)"

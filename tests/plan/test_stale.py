@@ -261,7 +261,9 @@ def test_a_rewritten_input_is_refused_and_named():
     world.chains["flights"] = other.add(60)
     plan = world.planned("late")
     assert plan.actions == (Action.REFUSE,)
-    assert [reason.code for reason in plan.reasons] == [ReasonCode.INPUT_REWRITTEN]
+    [reason] = plan.reasons
+    assert reason.code is ReasonCode.INPUT_REWRITTEN
+    assert (reason.from_offset, reason.to_offset) == (49, 59)
     assert plan.refusal is not None and "flights" in plan.refusal.message
     assert not world.planned("worst").actions
 

@@ -111,3 +111,25 @@ def test_a_check_that_refers_to_what_waits_for_it_is_an_error_with_its_place(
     assert error.dataset == "a"
     assert error.message == "a check of 'a' refers to 'b', which waits for it: a → b → a"
     assert str(error.location).startswith("odfbuild.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("input_", "help_"),
+    [
+        ("acne/root", "did you mean 'acme/root'?"),
+        ("other/root", "if 'other' is a repository, add it to `repositories` in odfbuild.yaml"),
+        ("nowhere", "define that dataset, or remove the input"),
+    ],
+)
+def test_an_unknown_input_is_told_with_what_may_be_meant(
+    tmp_path: Path, input_: str, help_: str
+) -> None:
+    write_project(tmp_path, {"1.yaml": derived_yaml("lost", input_)})
+    config = tmp_path / "odfbuild.yaml"
+    config.write_text(config.read_text() + "  repositories: {acme: {url: ../acme}}\n")
+    with pytest.raises(Errors) as caught:
+        build_graph(load_project(tmp_path), {})
+    [error] = caught.value.errors
+    assert error.code == "E0202"
+    assert error.help is not None
+    assert error.help.endswith(help_)
