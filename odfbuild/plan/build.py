@@ -6,23 +6,15 @@ The same input gives an equal plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from odfbuild.errors import CheckError, Location, OdfbuildError
-from odfbuild.ingest.facts import SourceFacts
+from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
-from odfbuild.plan.inputs import (
-    NOTHING_BY_POLICY,
-    ByPolicy,
-    ChainIdentities,
-    Others,
-    PlanInputs,
-)
-from odfbuild.plan.memory import Memory
+from odfbuild.plan.inputs import Asked, ChainIdentities, PlanFacts, PlanInputs
 from odfbuild.plan.model import (
     Action,
     DatasetPlan,
@@ -32,75 +24,28 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
-from odfbuild.plan.places import FileOnly, Place
-from odfbuild.plan.slices import SliceIndex
-from odfbuild.project.model import Definition, Project
+from odfbuild.project.model import Definition
 from odfbuild.python_gc import paused_collector
 
 if TYPE_CHECKING:
     from odfbuild.plan.decide import Decider
 
 
-def _raised(_: str, error: Exception) -> OdfbuildError:
-    raise error
+NOTHING_ASKED = Asked()
 
 
-class Order(Protocol):
-    """The part of a graph that planning needs."""
-
-    @property
-    def order(self) -> Sequence[str]:
-        """Aliases of all defined datasets, inputs first."""
-        ...
-
-    @property
-    def checks(self) -> Mapping[str, tuple[str, ...]]:
-        """What the checks of datasets refer to."""
-        ...
-
-
-def build_plan(
-    project: Project,
-    graph: Order,
-    projections: Mapping[str, Projection],
-    facts: Mapping[str, SourceFacts],
-    slice_index: SliceIndex,
-    refusals: Mapping[str, OdfbuildError] | None = None,
-    left_out: Collection[str] = (),
-    rebuilt: Collection[str] = (),
-    deleted: Mapping[str, Sequence[str]] | None = None,
-    place_of: Callable[[Definition], Place] = FileOnly,
-    memory: Memory | None = None,
-    engine_version: str = "",
-    due: Collection[str] = (),
-    corrected: Collection[str] = (),
-    faults: Mapping[str, OdfbuildError] | None = None,
-    unforeseen: Callable[[str, Exception], OdfbuildError] = _raised,
-    place_of_check: Callable[[CheckError], Location | None] = lambda _: None,
-    others: Others | None = None,
-    by_policy: ByPolicy = NOTHING_BY_POLICY,
-) -> Plan:
+def build_plan(facts: PlanFacts, asked: Asked = NOTHING_ASKED) -> Plan:
     """Plan a whole project.
 
-    `projections` are the committed chains by alias, `facts` what is known about the polling sources
-    of root datasets by alias (absent: not looked at), `slice_index` answers for those inputs that
-    moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
-    not raise: they are refusals of single datasets in the plan, with the place that `place_of`
-    knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
-    accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
-    those that are `corrected` (by `to_correct`) follow a changed query now, and chains that are
-    `deleted` (in the order of `to_delete`, with the branches that they are in) go. Settings can ask
-    for the same (`by_policy`).
-    `engine_version` is the release that would compute: another one than recorded is said, and no
-    reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
-    last time and learns what is decided now. What is wrong with datasets (`faults`, by name: also
-    of definitions and chains that cannot be read) refuses these, and those that need them; so does
-    what comes `unforeseen` while one is decided. `place_of_check` knows where checks are declared.
-    `others` tells which datasets belong to others.
+    Breaking changes do not raise: they are refusals of single datasets in the plan. What is wrong
+    with a dataset refuses that one, and those that need it.
     """
+    project, graph, projections = facts.project, facts.graph, facts.projections
+    left_out, by_policy = asked.left_out, asked.by_policy
+    others = facts.others
     declared = others.declared if others else {}
-    faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
-    rebuilt = frozenset(rebuilt) | by_policy.rebuilt.keys()
+    faults = {n: e for n, e in facts.faults.items() if n not in left_out}
+    rebuilt = frozenset(asked.rebuilt) | by_policy.rebuilt.keys()
     identities = ChainIdentities(projections)
     if any(each.folded not in identities.states for each in project.definitions):
         from odfbuild.plan.changes.lost import lost_chains
@@ -109,26 +54,15 @@ def build_plan(
         faults = {**lost_chains(project.definitions, identities, rebuilt, folder), **faults}
     planner = _Planner(
         PlanInputs(
-            identities,
-            facts,
-            slice_index,
-            refusals or {},
-            frozenset(name.lower() for name in left_out),
-            rebuilt,
-            place_of,
-            memory or Memory({}, {}),
-            project.config.policies,
-            project.config.engines,
-            engine_version,
-            {name.lower(): error for name, error in faults.items()} | dict(by_policy.refused),
-            unforeseen,
-            frozenset(due),
-            frozenset(corrected) | by_policy.corrected.keys(),
-            project.definitions,
-            project.config.checks,
-            place_of_check,
-            _unpinned(declared, projections, faults),
-            by_policy,
+            facts=facts,
+            identities=identities,
+            left_out=frozenset(name.lower() for name in left_out),
+            rebuilt=rebuilt,
+            corrected=frozenset(asked.corrected) | by_policy.corrected.keys(),
+            faults={name.lower(): error for name, error in faults.items()}
+            | dict(by_policy.refused),
+            unpinned=_unpinned(declared, projections, faults),
+            by_policy=by_policy,
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}
@@ -145,7 +79,7 @@ def build_plan(
         for name in projections
         if name.lower() not in planner.decided and name not in left_out
     }
-    gone = [(name, without.pop(name), branches) for name, branches in (deleted or {}).items()]
+    gone = [(name, without.pop(name), branches) for name, branches in asked.deleted.items()]
     pinned: tuple[PinnedDataset, ...] = ()
     if others and (without or declared or left_out):
         from odfbuild.plan.external import pinned_datasets
@@ -209,7 +143,7 @@ class _Planner:
     def plan(self, definition: Definition) -> DatasetPlan:
         """The plan of one dataset whose inputs are planned already."""
         self.decided.add(definition.folded)
-        memory = self._given.memory
+        memory = self._given.facts.memory
         inputs = definition.inputs and self._given.identities.aliases(definition.inputs)
         if definition.folded in self._given.faults:
             return self._decider.refuse(definition, inputs, self._given.faults[definition.folded])
@@ -219,7 +153,7 @@ class _Planner:
         try:
             made, outlook = self._decider.decide(definition, inputs)
         except Exception as error:  # a defect of ours must not take the other datasets down
-            wrong = self._given.unforeseen(definition.name, error)
+            wrong = self._given.facts.unforeseen(definition.name, error)
             return self._decider.refuse(definition, inputs, wrong)
         memory.learn(definition, inputs, made, outlook)
         return made

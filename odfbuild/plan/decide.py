@@ -43,6 +43,8 @@ class Decider:
 
     def __init__(self, given: PlanInputs) -> None:
         self.given = given
+        self.facts = given.facts
+        self.config = given.facts.project.config
         states = given.identities.states
         self.rebuilt = {name: states[name] for name in given.rebuilt}
         # Whatever is rebuilt is planned as if it had no chain yet, and so are its readers.
@@ -50,7 +52,7 @@ class Decider:
             {k: v for k, v in states.items() if k not in self.rebuilt} if self.rebuilt else {}
         )
         self.states = self.remaining if self.rebuilt else states
-        self.columns = ColumnsAhead(self.states, given.identities.alias, given.memory.lineages)
+        self.columns = ColumnsAhead(self.states, given.identities.alias, self.facts.memory.lineages)
         self.queries = ChangedQueries(given, self.columns)
         self.unborn = {name for name in given.faults if name not in states}
         """Datasets that have no chain, or none that can be read, and will not get one."""
@@ -107,7 +109,7 @@ class Decider:
     ) -> DatasetPlan:
         snapshot = definition.snapshot
         path = next(path_of(snapshot, e) for e in snapshot.metadata if isinstance(e, SetTransform))
-        places = _Inputs(self.given.place_of(definition), path)
+        places = _Inputs(self.facts.place_of(definition), path)
         verdict = refusal(definition.name, lost, places.of(inputs.index(lost)))
         return self._refused(definition, inputs, verdict)
 
@@ -134,7 +136,7 @@ class Decider:
             elif isinstance(event, SetTransform):
                 transform = event
         location = definition.location
-        place = self.given.place_of(definition)
+        place = self.facts.place_of(definition)
         difference = diff(snapshot, state, self.given.identities, place)
         wrong = self.queries.refused(definition, state, difference, place)
         follow = self.columns.follow
@@ -143,15 +145,15 @@ class Decider:
             difference = refused(evolution.refusal)
         refusal = with_costs(difference.refusal, name, self.states) or first_of(
             (
-                *refused_queries(snapshot, self.given.engines, place),
+                *refused_queries(snapshot, self.config.engines, place),
                 *wrong,
                 *self.queries.failing(definition, state, difference),
             )
         )
         if refusal is not None:
             verdict = IDLE
-        elif name in self.given.refusals:
-            verdict = _source_refused(self.given.refusals[name])
+        elif name in self.facts.refusals:
+            verdict = _source_refused(self.facts.refusals[name])
         elif transform is not None:
             path = path_of(snapshot, transform)
             places = _Inputs(place, path)
@@ -168,7 +170,7 @@ class Decider:
             return made, None
         if evolution.effect is not None:
             made = replace(made, columns=evolution.effect)
-        against = refused_by_policy(made, self.given.policies, place)
+        against = refused_by_policy(made, self.config.policies, place)
         if against is not None:
             refusal = against.refusal
             return _assemble(definition, state, against, IDLE, inputs, refusal, location), None
@@ -178,8 +180,8 @@ class Decider:
     def _ingest(
         self, name: str, source: SetPollingSource | None, state: Projection | None
     ) -> Verdict:
-        verdict = root_verdict(name, source, state, self.given.facts.get(name, NOT_PROBED))
-        is_due = name in self.given.due and verdict.refusal is None
+        verdict = root_verdict(name, source, state, self.facts.sources.get(name, NOT_PROBED))
+        is_due = name in self.facts.due and verdict.refusal is None
         return with_watermark(verdict) if is_due else verdict
 
     def _follow_query(
@@ -213,7 +215,7 @@ class Decider:
 
     def _as_run(self, event: SetTransform) -> SetTransform:
         """The transformation with the version of the program that is its engine, if one is."""
-        remote = remote_of(event.transform, self.given.engines)
+        remote = remote_of(event.transform, self.config.engines)
         if remote is None:
             return event
         version = remote.release(event.transform.engine)
@@ -245,11 +247,11 @@ class Decider:
                 name=each,
                 alias=declared.alias or each,
                 state=self.states.get(each.lower()),
-                outlook=self.given.memory.outlook(each),
+                outlook=self.facts.memory.outlook(each),
             )
             for each, declared in zip(inputs, transform.inputs, strict=True)
         ]
-        since = self.given.slice_index.since
+        since = self.facts.slices.since
         verdict = derivative_verdict(
             name, transform.transform, state, views, since, corrected=corrected
         )
@@ -257,7 +259,7 @@ class Decider:
             verdict = replace(verdict, refusal=verdict.refusal.at(places.of(None)))
         committed = state.transform.transform if state and state.transform else None
         if verdict.action and committed is not None and committed.version:
-            release = release_for(committed, self.given.engine_version, self.given.engines)
+            release = release_for(committed, self.facts.engine_version, self.config.engines)
             if release not in ("", committed.version):
                 reason = _engine_changed(committed.version, release)
                 return replace(verdict, reasons=(*verdict.reasons, reason))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol
 
 from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.places import Place
+from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
-from odfbuild.project.model import Definition
-from odfbuild.project.settings.checks import Declared
-from odfbuild.project.settings.policy import Policy
-from odfbuild.sql.translate.named import Engines
+from odfbuild.project.model import Definition, Project
 from odfbuild.values import Value
 
 
@@ -108,35 +105,84 @@ class ByPolicy(Value):
 NOTHING_BY_POLICY = ByPolicy()
 
 
-class PlanInputs(Value):
-    """What decisions are made from.
+class Order(Protocol):
+    """The part of a graph that planning needs."""
 
-    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults` and
-    `unpinned`, the datasets of others that were never pulled.
+    @property
+    def order(self) -> Sequence[str]:
+        """Aliases of all defined datasets, inputs first."""
+        ...
 
-    `faults` are what keeps datasets from being planned at all, `due` roots whose watermark the
-    clock moves. `unforeseen` makes an error of an exception that came while one was decided.
-    `place_of_check` tells where a check stands that is wrong. `by_policy` is what settings bring
-    about: it is among `rebuilt`, `corrected` and `faults`, too.
+    @property
+    def checks(self) -> Mapping[str, tuple[str, ...]]:
+        """What the checks of datasets refer to."""
+        ...
+
+
+def _raised(_: str, error: Exception) -> OdfbuildError:
+    raise error
+
+
+class PlanFacts(Value, kw_only=True):
+    """What is there: all that a plan follows from, whatever is asked for.
+
+    `projections` are the committed chains by alias, `sources` what is known about the polling
+    sources of root datasets by alias (absent: not looked at); `slices` answers for those inputs
+    that moved. `refusals` are sources that cannot be ingested by alias, and why. `faults` say what
+    is wrong with datasets, by name, also with definitions and chains that cannot be read.
+    `engine_version` is the release that would compute: another one than recorded is said, and no
+    reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
+    last time and learns what is decided now. `place_of` knows where things stand in definitions,
+    `place_of_check` where checks are declared; `unforeseen` makes an error of an exception that
+    came while one dataset was decided. `others` tells which datasets belong to others.
     """
 
+    project: Project
+    graph: Order
+    projections: Mapping[str, Projection]
+    slices: SliceIndex
+    sources: Mapping[str, SourceFacts] = field(default_factory=dict)
+    refusals: Mapping[str, OdfbuildError] = field(default_factory=dict)
+    faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
+    due: Collection[str] = ()
+    others: Others | None = None
+    engine_version: str = ""
+    memory: Memory = field(default_factory=lambda: Memory({}, {}))
+    place_of: Callable[[Definition], Place] = FileOnly
+    place_of_check: Callable[[CheckError], Location | None] = lambda _: None
+    unforeseen: Callable[[str, Exception], OdfbuildError] = _raised
+
+
+class Asked(Value, kw_only=True):
+    """What is asked of a plan.
+
+    Datasets that are `left_out` stay as they are, and their readers are planned accordingly; those
+    that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew, those that are
+    `corrected` (by `to_correct`) follow a changed query now, and chains that are `deleted` (in the
+    order of `to_delete`, with the branches that they are in) go. Settings can ask for the same
+    (`by_policy`).
+    """
+
+    left_out: Collection[str] = ()
+    rebuilt: Collection[str] = ()
+    corrected: Collection[str] = ()
+    deleted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by_policy: ByPolicy = NOTHING_BY_POLICY
+
+
+class PlanInputs(Value, kw_only=True):
+    """What single decisions are made from: the facts, and what is asked, put together.
+
+    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults` and `unpinned`, the
+    datasets of others that were never pulled. `by_policy` is what settings bring about: it is
+    among `rebuilt`, `corrected` and `faults`, too.
+    """
+
+    facts: PlanFacts
     identities: ChainIdentities
-    facts: Mapping[str, SourceFacts]
-    slice_index: SliceIndex
-    refusals: Mapping[str, OdfbuildError]
     left_out: Set[str]
     rebuilt: Set[str]
-    place_of: Callable[[Definition], Place]
-    memory: Memory
-    policies: Sequence[Policy]
-    engines: Engines
-    engine_version: str
+    corrected: Set[str]
     faults: Mapping[str, OdfbuildError]
-    unforeseen: Callable[[str, Exception], OdfbuildError]
-    due: Set[str] = frozenset()
-    corrected: Set[str] = frozenset()
-    definitions: Sequence[Definition] = ()
-    checks: Sequence[Declared] = ()
-    place_of_check: Callable[[CheckError], Location | None] = lambda _: None
-    unpinned: Set[str] = frozenset()
-    by_policy: ByPolicy = NOTHING_BY_POLICY
+    unpinned: Set[str]
+    by_policy: ByPolicy

@@ -5,7 +5,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
 from odfbuild.plan.graph.build import find_graph
 from odfbuild.plan.graph.dag import Graph
-from odfbuild.plan.inputs import NOTHING_BY_POLICY, Others
+from odfbuild.plan.inputs import NOTHING_BY_POLICY, Asked, Others, PlanFacts
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.slices import ChainSlices
@@ -173,32 +173,34 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             memory.watched(definition, None)  # what follows from the clock is not remembered
         places = partial(_place_of, project)
         others = Others(_external(project), partial(_pulled_from, workspace))
-        planned = partial(
-            build_plan,
-            project,
-            graph,
-            projections,
-            slice_index=slices,
-            engine_version=engine_version(),
-            place_of=places,
-            due=due,
+        facts = PlanFacts(
+            project=project,
+            graph=graph,
+            projections=projections,
+            slices=slices,
+            sources=probed.facts,
+            refusals=probed.refusals,
             faults=faults,
-            unforeseen=unforeseen,
-            place_of_check=partial(_place_of_check, project.config),
+            due=due,
             others=others,
+            engine_version=engine_version(),
+            memory=memory,
+            place_of=places,
+            place_of_check=partial(_place_of_check, project.config),
+            unforeseen=unforeseen,
         )
-        plan = planned(facts=probed.facts, refusals=probed.refusals, memory=memory)
+        plan = build_plan(facts)
         for each in plan.datasets:
             _ = each.mode  # so that it is kept: whoever shows the plan asks for it
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
     policy = _query_policy(plan_request, found)
     if policy is not None:
-        found, probed = _by_policy(found, policy, planned, memory)
+        found, probed = _by_policy(found, policy, facts)
     branch = _branch_part(plan_request, found, held)
     if plan_request or branch is not None:
         known = {*graph.order, *projections, *faults, *others.declared}
-        found, probed = _as_asked(found, plan_request, branch, policy, known, planned, memory)
+        found, probed = _as_asked(found, plan_request, branch, policy, known, facts)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
     plan = _with_windows(plan, found, slices)
     if probed.unread:
@@ -207,20 +209,20 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     return _with_news(found) if plan_request.refresh else found
 
 
-def _anew(memory: Memory) -> Memory:
+def _anew(facts: PlanFacts) -> PlanFacts:
     """For what settings and options change: that is said of this plan only."""
-    return Memory({}, {}, memory.lineages, memory.right)
+    memory = facts.memory
+    return replace(facts, memory=Memory({}, {}, memory.lineages, memory.right))
 
 
-def _by_policy(
-    found: Survey, policy: QueryPolicy, planned: Callable[..., Plan], memory: Memory
-) -> tuple[Survey, Probed]:
+def _by_policy(found: Survey, policy: QueryPolicy, facts: PlanFacts) -> tuple[Survey, Probed]:
     """The plan with what `onQueryChange` makes of changed queries."""
-    project, fresh = found.project, _anew(memory)
-    probed = probe_all(project, found.workspace, project.definitions, found.projections, fresh)
-    plan = planned(
-        facts=probed.facts, refusals=probed.refusals, memory=fresh, by_policy=policy.settled()
+    project, fresh = found.project, _anew(facts)
+    probed = probe_all(
+        project, found.workspace, project.definitions, found.projections, fresh.memory
     )
+    fresh = replace(fresh, sources=probed.facts, refusals=probed.refusals)
+    plan = build_plan(fresh, Asked(by_policy=policy.settled()))
     return replace(found, plan=with_renames(plan, found.renames)), probed
 
 
@@ -230,8 +232,7 @@ def _as_asked(
     branch: BranchPart | None,
     policy: QueryPolicy | None,
     known: Collection[str],
-    planned: Callable[..., Plan],
-    memory: Memory,
+    facts: PlanFacts,
 ) -> tuple[Survey, Probed]:
     """The plan of what is selected, with what options let happen.
 
@@ -243,13 +244,13 @@ def _as_asked(
         chosen = branch.chosen(chosen)
     left_out = {*known}.difference(chosen)
     selected = [each for each in project.definitions if each.name in chosen]
-    fresh = _anew(memory)
+    fresh = _anew(facts)
     probed = probe_all(
         project,
         workspace,
         selected,
         projections,
-        fresh,
+        fresh.memory,
         plan_request.fetch_uncacheable,
     )
     if plan_request.refresh:
@@ -259,16 +260,14 @@ def _as_asked(
     if branch is not None:
         probed.refusals.update(branch.refusals(selected))
     rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)
-    plan = planned(
-        facts=probed.facts,
-        refusals=probed.refusals,
+    asked = Asked(
         left_out=left_out,
         rebuilt=rebuilt,
-        deleted={name: workspace.branches_of(name) for name in deleted},
-        memory=fresh,
         corrected=corrected,
+        deleted={name: workspace.branches_of(name) for name in deleted},
         by_policy=policy.settled(left_out, deleted) if policy else NOTHING_BY_POLICY,
     )
+    plan = build_plan(replace(fresh, sources=probed.facts, refusals=probed.refusals), asked)
     plan = with_renames(replace(plan, pins=_pins(plan, projections)), found.renames)
     if branch is not None:
         plan = branch.described(plan, projections)

@@ -10,11 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from odfbuild.odf.model import SetInfo
-from odfbuild.plan.build import build_plan
 from odfbuild.plan.columns import impact
 from odfbuild.plan.document import plan_document
 from odfbuild.plan.model import ColumnEffect, Plan
-from odfbuild.plan.slices import ChainSlices
 from odfbuild.report.plan.view import view
 from tests.plan.test_evolution import source
 from tests.plan.worlds import LATE, READERS, polling, readers
@@ -181,8 +179,6 @@ def test_what_is_left_alone_costs_no_parsing(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("odfbuild.sql.columns.query_lineage.lineage_of", parse)
     made = readers()
-    projections = {name: chain.now for name, chain in made.chains.items()}
-    slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])
-    build_plan(made.project, made, projections, made.facts, slices)
+    made.plan()
     made.chains["flights"].add(5)
     made.plan()

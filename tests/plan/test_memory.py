@@ -13,7 +13,6 @@ from odfbuild.odf.model import DatasetSnapshot, MergeStrategy, MergeStrategySnap
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.memory import Entry, Memory
 from odfbuild.plan.model import Plan
-from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Definition
 from odfbuild.store.disposable import packed, unpacked
 from tests.plan.worlds import UNCHANGED, World, ledger, news, pipeline, polling, transform
@@ -42,9 +41,7 @@ def plan(world: World, entries: dict[str, Entry]) -> tuple[Plan, Memory]:
         facts = world.facts.get(name)
         memory.watch(definition)
         memory.watched(definition, Watch(names=repr(facts).encode()))
-    slices = ChainSlices(projections, lambda name, block: world.chains[name].blocks[block])
-    made = build_plan(world.project, world, projections, world.facts, slices, memory=memory)
-    return made, memory
+    return build_plan(world.plan_facts(memory=memory)), memory
 
 
 def family(layers: int = 4, width: int = 3) -> World:

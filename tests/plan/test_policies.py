@@ -11,7 +11,6 @@ from odfbuild.odf.model import AddPushSource, ReadStepNdJson, SetInfo, SetVocab
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.model import Action, DatasetPlan
-from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.settings.policy import Policy, on_query_change, refusing
 from tests.plan.worlds import World, ledger, polling
 
@@ -32,10 +31,8 @@ def changed(query: str) -> World:
 
 
 def planned(made: World, *policies: Policy) -> dict[str, DatasetPlan]:
-    projections = {name: chain.now for name, chain in made.chains.items()}
-    slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])
     project = replace(made.project, config=replace(made.project.config, policies=policies))
-    plan = build_plan(project, made, projections, made.facts, slices)
+    plan = build_plan(made.plan_facts(project=project))
     return {dataset.name: dataset for dataset in plan.datasets}
 
 

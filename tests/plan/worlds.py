@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection, advance, start
@@ -43,7 +44,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
-from odfbuild.plan.inputs import NOTHING_BY_POLICY, ByPolicy
+from odfbuild.plan.inputs import NOTHING_BY_POLICY, Asked, ByPolicy, PlanFacts
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Config, Definition, Project
@@ -225,13 +226,24 @@ class World:
         config = Config(name="world", root=root, datasets=root / "datasets", state=root / "chains")
         return Project(config=config, definitions=tuple(self.definitions.values()))
 
-    def plan(self, by_policy: ByPolicy = NOTHING_BY_POLICY) -> Plan:
+    def plan_facts(self, **others: Any) -> PlanFacts:
+        """What a plan of this world is made from, with `others` in place of what is usual."""
         projections: Mapping[str, Projection] = {n: c.now for n, c in self.chains.items()}
         slices = ChainSlices(
             projections,
             lambda name, block: self.chains[name].blocks[block],
         )
-        return build_plan(self.project, self, projections, self.facts, slices, by_policy=by_policy)
+        usual = PlanFacts(
+            project=self.project,
+            graph=self,
+            projections=projections,
+            slices=slices,
+            sources=self.facts,
+        )
+        return replace(usual, **others)
+
+    def plan(self, by_policy: ByPolicy = NOTHING_BY_POLICY) -> Plan:
+        return build_plan(self.plan_facts(), Asked(by_policy=by_policy))
 
     def planned(self, name: str) -> DatasetPlan:
         return {dataset.name: dataset for dataset in self.plan().datasets}[name]

@@ -28,13 +28,15 @@ class ChangedQueries:
 
     def __init__(self, given: PlanInputs, columns: ColumnsAhead) -> None:
         self._given = given
+        self._project = given.facts.project
+        self._memory = given.facts.memory
         self._columns = columns
 
     def refused(
         self, definition: Definition, state: Projection | None, difference: Diff, place: Place
     ) -> tuple[OdfbuildError, ...]:
         """What is certainly wrong with the queries that a definition brings."""
-        right = self._given.memory.right
+        right = self._memory.right
         if right is None or (state is None and not self._looks_at_new):
             return ()
         events = [each.after for each in difference.changes] if state is not None else None
@@ -54,16 +56,16 @@ class ChangedQueries:
         Where very many have some, those of new and changed definitions are looked at.
         """
         given = self._given
-        if not given.checks or given.memory.right is None:
+        if not self._project.config.checks or self._memory.right is None:
             return ()
         is_new = self._looks_at_new if state is None else bool(difference.changes)
         if not (is_new or self._few_are_checked):
             return ()
-        asked = checks_of(given.checks, definition.name)
+        asked = checks_of(self._project.config.checks, definition.name)
         if not asked:
             return ()
         key = self._keys.of_checks(definition.folded, asked, complete=not given.faults)
-        return given.memory.right.errors(key, partial(self._look_at_checks, definition, asked))
+        return self._memory.right.errors(key, partial(self._look_at_checks, definition, asked))
 
     def _look_at_checks(
         self, definition: Definition, asked: Sequence[Asked]
@@ -73,20 +75,20 @@ class ChangedQueries:
         found = []
         names = None if self._given.faults else self._names
         for _, error in wrong_checks(definition.name, asked, self._known, names):
-            found.append(error.at(self._given.place_of_check(error)))
+            found.append(error.at(self._given.facts.place_of_check(error)))
         return tuple(found)
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        defined = (each.folded for each in self._given.definitions)
+        defined = (each.folded for each in self._project.definitions)
         return frozenset((*defined, *self._given.identities.states))
 
     @cached_property
     def _few_are_checked(self) -> bool:
-        checks = self._given.checks
+        checks = self._project.config.checks
         checked = (
             each
-            for each in self._given.definitions
+            for each in self._project.definitions
             if any(matching(entry, each.name) is not None for entry in checks)
         )
         return sum(1 for _ in islice(checked, MOST_NEW + 1)) <= MOST_NEW
@@ -101,7 +103,7 @@ class ChangedQueries:
         snapshot, name = definition.snapshot, definition.name
         looked_at = snapshot.metadata if events is None else events
         vocab = self._known.vocabulary(name)
-        subjects = subjects_of(name, looked_at, self._relation, vocab, self._given.engines)
+        subjects = subjects_of(name, looked_at, self._relation, vocab, self._project.config.engines)
         return errors_in(snapshot, subjects, place, accepted())
 
     def _relation(self, reference: str) -> Columns | None:
@@ -112,12 +114,14 @@ class ChangedQueries:
     def _keys(self) -> QueryKeys:
         given = self._given
         alias_of = given.identities.alias
-        return QueryKeys(given.definitions, given.memory.heads, given.engines, alias_of)
+        return QueryKeys(
+            self._project.definitions, self._memory.heads, self._project.config.engines, alias_of
+        )
 
     @cached_property
     def _known(self) -> KnownColumns:
-        return KnownColumns(self._given.definitions, self._given.identities.states)
+        return KnownColumns(self._project.definitions, self._given.identities.states)
 
     @cached_property
     def _looks_at_new(self) -> bool:
-        return new_of(self._given.definitions, self._given.identities.states) <= MOST_NEW
+        return new_of(self._project.definitions, self._given.identities.states) <= MOST_NEW
