@@ -37,6 +37,9 @@ from odfbuild.values import Value
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 
+_BREACHES = ("E0395", "E0396", "E0397", "E0398")
+"""The dataset does not keep to a data contract."""
+
 
 class Decider:
     """Decides dataset by dataset, inputs first, and remembers what readers need to know."""
@@ -95,7 +98,8 @@ class Decider:
         self, definition: Definition, inputs: tuple[str, ...], error: OdfbuildError
     ) -> DatasetPlan:
         """The plan of a dataset that something is wrong with; as it is, it stays for readers."""
-        reason = Reason(code=ReasonCode.FAULTY, message=error.message)
+        code = ReasonCode.BREAKING if error.code in _BREACHES else ReasonCode.FAULTY
+        reason = Reason(code=code, message=error.message)
         return self._refused(definition, inputs, Verdict(reasons=(reason,), refusal=error))
 
     def _without_input(

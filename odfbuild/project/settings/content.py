@@ -11,6 +11,7 @@ from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.branches import BranchSettings
 from odfbuild.project.settings.by_name import Name
 from odfbuild.project.settings.checks import Declared
+from odfbuild.project.settings.contracts import Contracted
 from odfbuild.project.settings.describing import Described
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
@@ -76,6 +77,9 @@ class Content(Value, kw_only=True):
     )
     checks: tuple[Declared, ...] = setting(
         (), "Conditions on records before they are committed, by names of datasets"
+    )
+    contracts: tuple[Contracted, ...] = setting(
+        (), "Data contracts (ODCS) that datasets keep to, by names of datasets"
     )
     freshness: tuple[Freshness, ...] = setting(
         (), "How old datasets may be; of several entries that match, the last one wins"

@@ -1,0 +1,71 @@
+"""The forms of a passport, and the bytes of each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from odfbuild.errors import EnvironmentProblem, PlanError
+from odfbuild.extras import require_cryptography
+from odfbuild.project.model import Config
+from odfbuild.store.workspace import Workspace
+
+
+class PassportForm(StrEnum):
+    """A description of a dataset, signed statements of its steps, or a data contract."""
+
+    croissant = "croissant"
+    in_toto = "in-toto"
+    odcs = "odcs"
+
+    @property
+    def suffix(self) -> str:
+        """What names of its files end with."""
+        return _SUFFIXES[self]
+
+
+_SUFFIXES = {
+    PassportForm.croissant: "croissant.json",
+    PassportForm.in_toto: "intoto.jsonl",
+    PassportForm.odcs: "odcs.yaml",
+}
+
+
+def passport(config: Config, workspace: Workspace, name: str, form: PassportForm) -> bytes:
+    """The passport of a dataset at its head; the same bytes for the same state and settings.
+
+    `PlanError` E0301 for one without a chain, `IntegrityError` E0811 and E0813 where data files are
+    missing or damaged, `EnvironmentProblem` E1650 where statements cannot be signed.
+    """
+    from odfbuild.exchange.passport.facts import facts_of
+
+    state = workspace.projection(name)
+    if state is None:
+        raise PlanError(
+            f"'{name}' has no chain yet",
+            code="E0301",
+            dataset=name,
+            help="run `odfbuild apply` to create it",
+        )
+    if form is PassportForm.in_toto:
+        require_cryptography("signed statements")
+        key = workspace.private_keys.key(state.dataset_id)
+        if key is None:
+            raise EnvironmentProblem(
+                f"the private key of '{name}' is not here, so its statements cannot be signed",
+                code="E1650",
+                dataset=name,
+                notes=(f"dataset: {state.dataset_id}",),
+                help="import it (`odfbuild key import FILE`), or ask the owner of the dataset for "
+                "the statements",
+            )
+        from odfbuild.exchange.passport.in_toto import signed_statements
+
+        return signed_statements(facts_of(config, workspace, name, state), key)
+    facts = facts_of(config, workspace, name, state)
+    if form is PassportForm.odcs:
+        from odfbuild.exchange.passport.odcs import contract_text
+
+        return contract_text(facts)
+    from odfbuild.exchange.passport.croissant import croissant_text
+
+    return croissant_text(facts)
