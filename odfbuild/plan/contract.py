@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.odf.schema.ddl import ddl_of
 from odfbuild.plan.columns.known import KnownColumns
@@ -18,7 +19,6 @@ from odfbuild.project.odcs.contract import Contract, Path, PromisedColumn
 from odfbuild.project.odcs.quality import is_kept
 from odfbuild.project.odcs.types import logical_type, physical_type
 from odfbuild.records.checks import Asked, NotNull
-from odfbuild.sql.columns.of_query import Column
 from odfbuild.wording import did_you_mean
 
 
@@ -36,10 +36,15 @@ def breaches(
     `freshness` in odfbuild.yaml allows it (`None`: nothing is said there).
     """
     relation = known.relation(dataset)
-    columns = None if relation is None else {each.name: each for each in relation}
-    for promised in contract.columns if columns is not None else ():
-        yield from _column(dataset, contract, promised, columns or {})
-    never_null = {*_never_null(state), *_of_system(dataset, known)}
+    columns = None if relation is None else {each.name: each.type for each in relation}
+    fields = () if state is None or state.schema is None else read_schema(state.schema).fields
+    # A column that has records keeps its type, also where only the engine knows that of a query.
+    committed = {each.name: each.type for each in fields}
+    if columns is not None:
+        columns = {name: kind or committed.get(name) for name, kind in columns.items()}
+        for promised in contract.columns:
+            yield from _column(dataset, contract, promised, columns)
+    never_null = {each.name for each in fields if not each.nullable} | _of_system(dataset, known)
     for each in contract.checks:
         check = each.check
         if isinstance(check, NotNull):
@@ -72,10 +77,12 @@ def breaches(
 
 
 def _column(
-    dataset: str, contract: Contract, promised: PromisedColumn, columns: dict[str, Column]
+    dataset: str,
+    contract: Contract,
+    promised: PromisedColumn,
+    columns: dict[str, arrow.Type | None],
 ) -> Iterator[PlanError]:
-    found = columns.get(promised.name)
-    if found is None:
+    if promised.name not in columns:
         yield _breach(
             f"'{dataset}' breaks its contract: it has no column '{promised.name}'",
             "E0395",
@@ -85,16 +92,17 @@ def _column(
             did_you_mean(promised.name, columns, "add the column, or change the contract"),
         )
         return
-    if found.type is None:
+    found = columns[promised.name]
+    if found is None:
         return
-    logical, physical = logical_type(found.type), physical_type(promised.physical or "")
+    logical, physical = logical_type(found), physical_type(promised.physical or "")
     wanted = promised.logical
-    if physical is not None and physical != found.type:
+    if physical is not None and physical != found:
         wanted = promised.physical
     elif wanted is None or wanted == logical or (wanted, logical) == ("map", "object"):
         return
     yield _breach(
-        f"'{dataset}' breaks its contract: '{promised.name}' is {ddl_of(found.type)}, and {wanted} "
+        f"'{dataset}' breaks its contract: '{promised.name}' is {ddl_of(found)}, and {wanted} "
         "is promised",
         "E0396",
         dataset,
@@ -104,17 +112,10 @@ def _column(
     )
 
 
-def _never_null(state: Projection | None) -> Iterator[str]:
-    """Columns whose schema lets no value be missing."""
-    for each in () if state is None or state.schema is None else read_schema(state.schema):
-        if not each.nullable:
-            yield each.name
-
-
-def _of_system(dataset: str, known: KnownColumns) -> tuple[str, ...]:
+def _of_system(dataset: str, known: KnownColumns) -> set[str]:
     """Columns that odfbuild fills."""
     names = known.vocabulary(dataset)
-    return names.offset, names.operation_type, names.system_time
+    return {names.offset, names.operation_type, names.system_time}
 
 
 def _breach(
