@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from odfbuild.errors import EnvironmentProblem, PlanError
@@ -28,6 +29,26 @@ _SUFFIXES = {
     PassportForm.in_toto: "intoto.jsonl",
     PassportForm.odcs: "odcs.yaml",
 }
+
+
+def form_of(file: str) -> PassportForm | None:
+    """The form that a file in the folder of a dataset has by its name."""
+    return next((form for form, name in _SUFFIXES.items() if name == file), None)
+
+
+def passports_beside(config: Config, name: str, workspace: Workspace) -> Mapping[str, bytes]:
+    """All forms of the passport of a dataset, by the names that they have in its folder.
+
+    Without statements where the private key of the dataset is not here; errors as of `passport`.
+    """
+    found = {}
+    for form in PassportForm:
+        try:
+            found[form.suffix] = passport(config, workspace, name, form)
+        except EnvironmentProblem as error:
+            if error.code != "E1650":
+                raise
+    return found
 
 
 def passport(config: Config, workspace: Workspace, name: str, form: PassportForm) -> bytes:
