@@ -62,7 +62,7 @@ class Step(Value, kw_only=True):
 
 
 class Facts(Value, kw_only=True):
-    """A dataset at `state`; `steps` are oldest first."""
+    """A dataset at `state`; `steps` are oldest first. Of a `portal` nobody is told the inputs."""
 
     name: str
     state: Projection
@@ -72,6 +72,7 @@ class Facts(Value, kw_only=True):
     checks: tuple[Asked, ...]
     max_age: timedelta | None
     described: Mapping[str, str]
+    portal: bool = False
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -115,6 +116,7 @@ def facts_of(config: Config, workspace: Workspace, name: str, state: Projection)
         checks=checks_of(config.checks, name),
         max_age=max_age(config.freshness, name),
         described=descriptions_of(config.descriptions, name),
+        portal=any(each.name.lower() == name.lower() for each in config.portals),
     )
 
 

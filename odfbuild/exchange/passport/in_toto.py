@@ -54,7 +54,7 @@ def _statement(facts: Facts, step: Step) -> Data:
         "predicateType": _PROVENANCE,
         "predicate": {
             "buildDefinition": {
-                "buildType": f"{_PAGE}#in-toto",
+                "buildType": f"{_PAGE}#{'portal' if facts.portal else 'in-toto'}",
                 "externalParameters": {
                     "dataset": did,
                     "firstOffset": step.data.offset_interval.start,
@@ -67,7 +67,7 @@ def _statement(facts: Facts, step: Step) -> Data:
                 ],
             },
             "runDetails": {
-                "builder": _builder(step),
+                "builder": {"id": f"{_PAGE}#portal"} if facts.portal else _builder(step),
                 "metadata": {
                     "invocationId": f"urn:odf:block:{step.block}",
                     "finishedOn": str(step.time),

@@ -17,6 +17,7 @@ from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
+from odfbuild.project.settings.portals import Portal
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
 from odfbuild.project.settings.tables import TableSettings
@@ -104,6 +105,9 @@ class Content(Value, kw_only=True):
     )
     publish: tuple[Publishing, ...] = setting(
         (), "What apply pushes to repositories after its commits, by names of datasets"
+    )
+    portals: tuple[Portal, ...] = setting(
+        (), "Datasets that are published as roots of their own, without inputs and query"
     )
     tables: tuple[TableSettings, ...] = setting(
         (), "Tables that apply publishes from datasets, for readers without odfbuild"
