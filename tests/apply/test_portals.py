@@ -1,4 +1,4 @@
-"""A portal publishes records under an identity of its own, and tells nobody where they come from."""
+"""A portal publishes records under an identity of its own, and does not say where they come from."""
 
 from __future__ import annotations
 
@@ -134,6 +134,14 @@ def test_a_portal_does_not_follow_another_history(portal: Tiny, odfbuild: Progra
         assert "error[E1653]: 'public' cannot follow 'derived'" in said.err
         assert slices(portal, "public") == before
     assert portal.ids("derived") == [1, 2, 3, 4]
+
+
+def test_system_columns_have_the_names_of_the_dataset(portal: Tiny, odfbuild: Program) -> None:
+    vocabulary = "    - {kind: SetVocab, eventTimeColumn: moment}\n"
+    (portal.root / "datasets" / "public.yaml").write_text(PORTAL + vocabulary)
+    said = odfbuild("apply", "-y")
+    assert said.code != 0
+    assert "error[E1654]: 'public' has other names of system columns than 'derived'" in said.err
 
 
 @pytest.mark.parametrize(
