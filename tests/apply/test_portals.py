@@ -1,4 +1,4 @@
-"""A portal publishes records under an identity of its own, and does not say where they come from."""
+"""A portal publishes records under an identity of its own, and not where they come from."""
 
 from __future__ import annotations
 
