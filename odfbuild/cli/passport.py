@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -48,7 +49,7 @@ def passport(
         file = None if out is None else out / f"{name.replace('/', '.')}.{form.suffix}"
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_output(file, lambda to, data=data: to.write(data))
+            write_output(file, partial(_write, data))
             state.console.note(f"Wrote {file}.")
         elif not as_json:
             state.console.result(data.decode().rstrip("\n"))
@@ -66,6 +67,10 @@ def passport(
             ]
         )
     return 0
+
+
+def _write(data: bytes, to: IO[bytes]) -> None:
+    to.write(data)
 
 
 def _content(form: PassportForm, data: bytes) -> Any:

@@ -55,7 +55,7 @@ def portal_verdict(name: str, state: Projection | None, source: Input) -> Verdic
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
-        pending=Pending(records=records, bytes=None, exact=exact),
+        pending=Pending(records=records, bytes=0, exact=exact, read_most=0),
         outlook=ExpectedInput(certain=certain, records=records, exact=exact, causes=tuple(reasons)),
     )
 
@@ -86,6 +86,6 @@ def rewritten(name: str, of: str) -> PlanError:
         f"'{name}' cannot follow '{of}': its history is not the one that was published",
         code="E1653",
         dataset=name,
-        help=f"restore the chain of '{of}', or publish under another name; what others pulled "
-        "cannot be taken back",
+        help=f"restore the chain of '{of}', or publish under another name: what others pulled "
+        "stays with them",
     )

@@ -122,8 +122,10 @@ def _columns(dataset: str, files: Sequence[Path], asked: Sequence[Asked]) -> lis
     known: list[str] = pq.read_schema(files[-1]).names if files else []
     for each in asked:
         check = each.check
-        several = isinstance(check, Unique | KAnonymous)
-        columns = check.columns if several else (getattr(check, "column", None),)
+        if isinstance(check, Unique | KAnonymous):
+            columns: Sequence[str | None] = check.columns
+        else:
+            columns = (getattr(check, "column", None),)
         with _declared(each):
             for column in filter(None, columns):
                 if files and column not in known:

@@ -121,9 +121,11 @@ class Site:
 
         form = form_of(name)
         try:
-            return form and passport(self._config, self.workspace, store.name, form)
+            if form is not None:
+                return passport(self._config, self.workspace, store.name, form)
         except OdfbuildError:
-            return None  # data files or the private key are not here
+            pass  # data files or the private key are not here
+        return None
 
     def info(self, store: DatasetStore, name: str) -> bytes | None:
         """A file of `info/` that is for others; the head is signed if this machine has the key."""
