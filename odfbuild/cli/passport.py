@@ -28,11 +28,11 @@ def passport(
         bool, typer.Option("--json", help="Print a list, with the content of each as JSON.")
     ] = False,
 ) -> int:
-    """Describe datasets for others: files with hashes, columns, license and derivation.
+    """Describe datasets for others in standard forms.
 
-    croissant is JSON-LD that search engines and machine learning read, in-toto are statements about
-    each step that the key of the dataset signed, odcs is a data contract. --json prints a list of
-    them. Without --out or --json, give one dataset.
+    croissant: name, license, columns, files with SHA-256, and derivation, as JSON-LD. in-toto:
+    statements about each step, signed with the key of the dataset. odcs: a data contract. --json
+    prints a list of them. Without --out or --json, give one dataset.
     """
     from odfbuild.exchange.passport.forms import passport as made
 
@@ -58,7 +58,7 @@ def passport(
         state.console.data(
             [
                 {
-                    "dataset": name,
+                    "name": name,
                     "format": form.value,
                     "file": None if file is None else str(file),
                     "content": _content(form, data),

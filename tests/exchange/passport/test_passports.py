@@ -213,7 +213,7 @@ def test_the_command_prints_one_or_writes_files(applied: Project, odfbuild: Prog
     assert sorted(each.name for each in out.iterdir()) == ["derived.odcs.yaml", "root.odcs.yaml"]
     assert (out / "derived.odcs.yaml").read_bytes() == applied.passport("derived", "odcs")
     listed = odfbuild.ok("passport", "--format", "in-toto", "--json").data
-    assert [(each["dataset"], len(each["content"])) for each in listed] == [
+    assert [(each["name"], len(each["content"])) for each in listed] == [
         ("derived", 2),
         ("root", 2),
     ]
