@@ -47,11 +47,14 @@ def breaches(
     never_null = {each.name for each in fields if not each.nullable} | _of_system(dataset, known)
     for each in contract.checks:
         check = each.check
-        if isinstance(check, NotNull):
-            if columns is not None and check.column not in columns:
-                continue  # that it is missing was said
-            if check.column in never_null:
-                continue
+        # Before there is a schema, only the engine knows what may be missing; and of a column that
+        # is not there, that was said.
+        if isinstance(check, NotNull) and (
+            not fields
+            or check.column in never_null
+            or (columns is not None and check.column not in columns)
+        ):
+            continue
         if not is_kept(check, asked):
             yield _breach(
                 f"'{dataset}' breaks its contract: nothing checks `{check}`",

@@ -121,6 +121,17 @@ def test_a_changed_query_that_breaks_the_contract_is_refused_before_it_runs(
     assert tiny.workspace().aliases() == ["root"]
 
 
+def test_a_project_that_has_no_data_yet_may_promise_required_columns(
+    settings: Path, odfbuild: Program
+) -> None:
+    promise(settings, "name: value,", "name: event_time, required: true}\n      - {name: value,")
+    odfbuild.ok("validate")
+    odfbuild.apply()
+    exported = Project(settings.parent).passport("derived", "odcs")
+    (settings.parent / "contracts" / "tenfold.yaml").write_bytes(exported)
+    assert "No changes" in odfbuild.ok("plan").out
+
+
 def test_what_an_exported_contract_promises_is_kept(settings: Path, odfbuild: Program) -> None:
     odfbuild.apply()
     text = settings.read_text() + (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from odfbuild.errors import Location, ProjectError
@@ -80,8 +81,7 @@ def read_contract(text: str, file: str, dataset: str) -> Contract:
     `ProjectError` E0399 when the text is no contract, or has no such part.
     """
     reader = _Reader(text, file)
-    documents = read_documents(text, file)
-    data = documents[0] if documents else None
+    data = _data(text, file)
     if not isinstance(data, dict) or data.get("kind") != "DataContract":
         reader.refuse("its `kind` is not `DataContract`", ("kind",))
     version = data.get("apiVersion")
@@ -118,6 +118,13 @@ def read_contract(text: str, file: str, dataset: str) -> Contract:
         max_age=max_age,
         age_path=age_path,
     )
+
+
+@lru_cache(16)
+def _data(text: str, file: str) -> Any:
+    """The first document; one contract may be about many datasets."""
+    documents = read_documents(text, file)
+    return documents[0] if documents else None
 
 
 class _Reader(Value):
