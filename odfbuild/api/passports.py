@@ -12,14 +12,15 @@ class Passports(Base):
     """What datasets are and where they come from, in the words of standards."""
 
     def passport(
-        self, dataset: str, form: Literal["croissant", "in-toto", "odcs"] = "croissant"
+        self, dataset: str, form: Literal["croissant", "in-toto", "odcs", "dcat"] = "croissant"
     ) -> bytes:
         """A description of a dataset, signed statements of its steps, or a data contract.
 
         `croissant` is JSON-LD (Croissant 1.1 with PROV), `in-toto` one signed envelope a line,
-        `odcs` YAML (Open Data Contract Standard 3.1). The bytes follow from the dataset and the
-        settings alone. Data files that are not here are brought. `EnvironmentProblem` E1650 where
-        the private key of the dataset is not here, which signs statements.
+        `odcs` YAML (Open Data Contract Standard 3.1), `dcat` JSON-LD (DCAT-AP 3). The bytes follow
+        from the dataset and the settings alone. Data files that are not here are brought.
+        `EnvironmentProblem` E1650 where the private key of the dataset is not here, which signs
+        statements.
 
         >>> project.passport("derived")[:1]
         b'{'

@@ -31,8 +31,9 @@ def passport(
     """Describe datasets for others in standard forms.
 
     croissant: name, license, columns, files with SHA-256, and derivation, as JSON-LD. in-toto:
-    statements about each step, signed with the key of the dataset. odcs: a data contract. --json
-    prints a list of them. Without --out or --json, give one dataset.
+    statements about each step, signed with the key of the dataset. odcs: a data contract. dcat:
+    JSON-LD for open data portals. --json prints a list of them. Without --out or --json, give one
+    dataset.
     """
     from odfbuild.exchange.passport.forms import passport as made
 
@@ -76,7 +77,7 @@ def _write(data: bytes, to: IO[bytes]) -> None:
 def _content(form: PassportForm, data: bytes) -> Any:
     if form is PassportForm.in_toto:
         return [json.loads(line) for line in data.splitlines()]
-    if form is PassportForm.croissant:
+    if form in (PassportForm.croissant, PassportForm.dcat):
         return json.loads(data)
     from odfbuild.project.yaml.source import read_documents
 

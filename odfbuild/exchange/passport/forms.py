@@ -12,11 +12,12 @@ from odfbuild.store.workspace import Workspace
 
 
 class PassportForm(StrEnum):
-    """A description of a dataset, signed statements of its steps, or a data contract."""
+    """A description for search engines or data portals, signed statements, or a contract."""
 
     croissant = "croissant"
     in_toto = "in-toto"
     odcs = "odcs"
+    dcat = "dcat"
 
     @property
     def suffix(self) -> str:
@@ -28,6 +29,7 @@ _SUFFIXES = {
     PassportForm.croissant: "croissant.json",
     PassportForm.in_toto: "intoto.jsonl",
     PassportForm.odcs: "odcs.yaml",
+    PassportForm.dcat: "dcat.json",
 }
 
 
@@ -83,6 +85,10 @@ def passport(config: Config, workspace: Workspace, name: str, form: PassportForm
 
         return signed_statements(facts_of(config, workspace, name, state), key)
     facts = facts_of(config, workspace, name, state)
+    if form is PassportForm.dcat:
+        from odfbuild.exchange.passport.dcat import dcat_text
+
+        return dcat_text(facts)
     if form is PassportForm.odcs:
         from odfbuild.exchange.passport.odcs import contract_text
 

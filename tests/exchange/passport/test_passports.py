@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rdflib
 
 from odfbuild import Project
 from odfbuild.odf.dsse import pre_authentication_encoding
@@ -20,6 +21,7 @@ from tests.exchange.passport.others import (
     read_statements,
 )
 
+SPDX = rdflib.Namespace("http://spdx.org/rdf/terms#")
 SETTINGS = """\
   owners:
     - {match: ["*"], owners: [ann@example.org]}
@@ -119,7 +121,7 @@ def test_the_derivation_goes_down_to_blocks_and_offsets(applied: Project) -> Non
     assert said["dateModified"] == str(states["derived"].system_time)
 
 
-@pytest.mark.parametrize("form", ["croissant", "in-toto", "odcs"])
+@pytest.mark.parametrize("form", ["croissant", "in-toto", "odcs", "dcat"])
 def test_the_same_state_gives_the_same_bytes(applied: Project, form: Any) -> None:
     found = applied.passport("derived", form)
     assert applied.passport("derived", form) == found
@@ -200,6 +202,28 @@ def test_the_contract_is_right_by_the_standard_and_has_the_checks(applied: Proje
     ]
     (age,) = found.slaProperties
     assert (age.property, age.value, age.unit) == ("latency", 36, "h")
+
+
+def test_open_data_portals_find_what_they_require(applied: Project) -> None:
+    graph = rdflib.Graph()
+    # Addresses of files begin where the document lies.
+    address = "https://data.example.org/derived/"
+    graph.parse(data=applied.passport("derived", "dcat"), format="json-ld", base=address)
+    dcat = rdflib.DCAT
+    (dataset,) = graph.subjects(rdflib.RDF.type, dcat.Dataset)
+    assert str(dataset) == str(applied.datasets()["derived"].dataset_id)
+    for mandatory in (rdflib.DCTERMS.title, rdflib.DCTERMS.description):
+        assert graph.value(dataset, mandatory)
+    files = list(graph.objects(dataset, dcat.distribution))
+    assert len(files) == 2
+    for each in files:
+        place = str(graph.value(each, dcat.accessURL))
+        assert place.startswith(f"{address}data/")
+        data = (applied.root / "chains" / "derived" / place.removeprefix(address)).read_bytes()
+        assert graph.value(each, dcat.byteSize).toPython() == len(data)
+        checksum = graph.value(each, SPDX.checksum)
+        assert graph.value(checksum, SPDX.checksumValue).lower() == hashlib.sha256(data).hexdigest()
+        assert graph.value(each, rdflib.DCTERMS.license)
 
 
 def test_the_command_prints_one_or_writes_files(applied: Project, odfbuild: Program) -> None:

@@ -55,7 +55,7 @@ def test_without_the_key_there_are_no_statements(
     (applied.root / ".odfbuild-keys" / applied.datasets()["root"].dataset_id.multibase).unlink()
     odfbuild.ok("push", "root", "--to", "shared")
     names = {each.name for each in (tmp_path / "shared" / "root").iterdir() if each.is_file()}
-    assert names == {"croissant.json", "odcs.yaml"}
+    assert names == {"croissant.json", "odcs.yaml", "dcat.json"}
 
 
 def test_other_repositories_get_no_passports(
