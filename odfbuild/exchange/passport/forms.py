@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from odfbuild.errors import EnvironmentProblem, PlanError
 from odfbuild.extras import require_cryptography
-from odfbuild.project.model import Config
-from odfbuild.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from odfbuild.project.model import Config
+    from odfbuild.store.workspace import Workspace
 
 
 class PassportForm(StrEnum):
