@@ -201,7 +201,7 @@ class Dataset:
             import pandas  # noqa: F401
         except ModuleNotFoundError:
             raise missing_extra("pandas", "data frames of pandas") from None
-        frame = self.to_arrow().to_pandas()
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
         frame.attrs[PIN.decode()] = str(self.pin)
         return frame
 

@@ -17,6 +17,7 @@ from odfbuild.api.definitions import Authoring
 from odfbuild.api.keys import Keys
 from odfbuild.api.logged import Logged, LoggedTransfers
 from odfbuild.api.looking import Looking
+from odfbuild.api.passports import Passports
 from odfbuild.api.sources import Sources
 from odfbuild.api.times import Time, age, timestamp
 from odfbuild.errors import OdfbuildError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.survey import Survey
 
 
-class Project(Looking, Checking, Authoring, Keys, Branches, Sources):
+class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     In a `branch`, all is read as it is there, and applied there; `BranchError` E1102 when there is

@@ -20,13 +20,14 @@ from odfbuild.project.config import FILE
 from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
 from odfbuild.project.yaml.source import locate
-from odfbuild.records.checks import Asked, Relationship, Sql
+from odfbuild.records.checks import Asked, KAnonymous, Relationship, Sql
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.odf.chain.projection import Projection
     from odfbuild.records.audit import Violation
 
 FOLDER = "rejected"
@@ -75,12 +76,23 @@ class Audit(Value):
         checks = (each.check for each in self.asked)
         return any(isinstance(each, Relationship) and each.to == self.dataset for each in checks)
 
-    def staged(self, file: Path, schema: pa.Schema, vocab: Vocabulary) -> None:
-        """Look at a file that is about to be committed.
+    def staged(
+        self,
+        file: Path,
+        schema: pa.Schema,
+        vocab: Vocabulary,
+        base: Projection | None,
+        waiting: Sequence[Path] = (),
+    ) -> None:
+        """Look at a file that is about to be committed, behind `base` and files that wait.
 
-        Raises `CheckError` E0540 when it does not keep to a check, and keeps it aside.
+        Raises `CheckError` E0540 when it does not keep to a check, E0551 when the state that it
+        leads to is not k-anonymous, and keeps it aside.
         """
-        found = self.violations([file], schema, vocab)
+        earlier: Sequence[Path] = ()
+        if any(isinstance(each.check, KAnonymous) for each in self.asked):
+            earlier = self.audits.workspace.committed(self.dataset, base).files() + tuple(waiting)
+        found = self.violations([file], schema, vocab, earlier)
         for each in found:
             if each.warn:
                 self.warn(each)
@@ -88,9 +100,12 @@ class Audit(Value):
         if not broken:
             return
         kept = self._keep(file)
+        anonymity = all(isinstance(each.check, KAnonymous) for each in broken)
         raise CheckError(
-            f"the new records of '{self.dataset}' violate its checks",
-            code="E0540",
+            f"with its new records '{self.dataset}' is not k-anonymous"
+            if anonymity
+            else f"the new records of '{self.dataset}' violate its checks",
+            code="E0551" if anonymity else "E0540",
             dataset=self.dataset,
             notes=(
                 *map(str, broken),
@@ -124,16 +139,20 @@ class Audit(Value):
             raise
 
     def violations(
-        self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+        self,
+        files: Sequence[Path],
+        schema: pa.Schema,
+        vocab: Vocabulary,
+        earlier: Sequence[Path] = (),
     ) -> tuple[Violation, ...]:
-        """What the records in these files do not keep to."""
+        """What the records in these files do not keep to, behind those in `earlier` ones."""
         from odfbuild.records.audit import audit
 
         def query(check: Sql) -> tuple[int, str]:
             return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
 
         try:
-            return audit(self.dataset, files, vocab, self.asked, self._values, query)
+            return audit(self.dataset, files, vocab, self.asked, self._values, query, earlier)
         except CheckError as error:
             place = error.location
             if not isinstance(place, InSettings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,6 +26,7 @@ from odfbuild.apply.ingest import (
     validate_source,
 )
 from odfbuild.apply.options import ApplyOptions, to_do
+from odfbuild.apply.portal import Portal
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.roots.planned_files import as_planned, in_batches
 from odfbuild.apply.roots.read_ahead import Ahead, ReadAhead
@@ -143,6 +144,7 @@ class _Run:
         self.held = held
         self.first_failure: str | None = None
         self.wrong: Mapping[str, OdfbuildError] = {}
+        self.portals = {each.name.lower(): each.of for each in project.config.portals}
         self.following = Following(project, workspace)
         self.audits = Audits(project.config.root, project.config.checks, workspace, engine.get)
 
@@ -271,13 +273,19 @@ class _Run:
         ahead = self.ahead.take(item.name)
         transaction = ahead.transaction if ahead else self._begun(item, base, replaces)
         transaction.audit = audit
-        root = item.kind is DatasetKind.Root
-        carried_out = partial(self._ingest, ahead=ahead) if root else self._derive
-        note = carried_out(item, transaction, folder, progress)
+        note = self._work_of(item, ahead)(item, transaction, folder, progress)
         if progress.records:
             source = transaction.state.polling_source
             keep_side_cars(self.workspace, item.name, source.merge if source else None)
         return note
+
+    def _work_of(self, item: DatasetPlan, ahead: Ahead | None) -> Callable[..., str]:
+        """What is done for a dataset of its kind."""
+        portal = self.portals.get(item.name.lower())
+        if portal is not None:
+            return partial(self._publish, of=portal)
+        root = item.kind is DatasetKind.Root
+        return partial(self._ingest, ahead=ahead) if root else self._derive
 
     def _begun(
         self, item: DatasetPlan, base: Projection | None, replaces: Multihash | None = None
@@ -329,6 +337,23 @@ class _Run:
         note = stage_by_clock(transaction, rule_of(config.watermarks, item.name)) or note
         progress.add(transaction.commit())
         return note if progress.blocks else "the source has no new data"
+
+    def _publish(
+        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress, of: str
+    ) -> str:
+        """A portal takes over block by block; when a check stops one, those before it stay."""
+        portal = Portal(self.workspace, item.name, of)
+        wanted = {Action.RUN, Action.POLL} & {*item.actions}
+        for block in portal.not_yet_published() if wanted else ():
+            records = portal.stage(transaction, block, folder)
+            if records:
+                progress.add(transaction.commit(), records)
+                base = self.workspace.projection(item.name)
+                transaction = begin(
+                    self.workspace, item.name, item.kind, base, audit=transaction.audit
+                )
+        progress.add(transaction.commit())
+        return "" if progress.blocks else f"'{of}' has no new records"
 
     def _ingest_batch(
         self,

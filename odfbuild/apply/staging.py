@@ -43,6 +43,7 @@ def stage_slice(
     )
     if staged is not None:
         if transaction.audit is not None:
-            transaction.audit.staged(staged.path, schema, vocab)
+            waiting = [path for path, _ in transaction.objects]
+            transaction.audit.staged(staged.path, schema, vocab, transaction.base, waiting)
         transaction.add_data(staged.path, staged.data.physical_hash)
     return staged

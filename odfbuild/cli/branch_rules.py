@@ -34,7 +34,7 @@ _COMMANDS = {
         "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
         "freshness, decode, test, verify, provenance, lint, validate, lsp, import, new",
         "docs build, watermark show, watermark late, storage status, storage push, storage pull",
-        "docs serve, key status, key export, push, shell, engine start",
+        "docs serve, key status, key export, push, shell, engine start, passport",
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),
     Rule.HEADS: (

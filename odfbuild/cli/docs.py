@@ -16,6 +16,7 @@ from odfbuild.cli.options import JsonOptions, SelectionOptions, parse_time
 from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.site.site import Make, Site
     from odfbuild.survey.survey import Survey
@@ -56,6 +57,13 @@ def build(
         str | None,
         typer.Option("--at", metavar="TIME", help="Compute ages as of this time (default: now)."),
     ] = None,
+    passports: Annotated[
+        bool,
+        typer.Option(
+            "--passports",
+            help="Also write the passport of each dataset (Croissant); reads data files once.",
+        ),
+    ] = False,
     as_json: JsonOptions,
 ) -> int:
     """Write a catalogue of the datasets as a folder of static HTML pages.
@@ -76,8 +84,10 @@ def build(
         raise typer.BadParameter("the page itself goes to stdout", param_hint="--json")
     names, found = choose(state.directory, selection, state.given)
     if single_page:
+        if passports:
+            raise typer.BadParameter("one page has no files beside it", param_hint="--passports")
         return _build_page(state, found, names, moment, out, as_json)
-    return _build_folder(state, found, names, moment, out, as_json)
+    return _build_folder(state, found, names, moment, out, as_json, passports=passports)
 
 
 def _build_folder(
@@ -87,6 +97,8 @@ def _build_folder(
     moment: Timestamp | None,
     out: Path | None,
     as_json: bool,
+    *,
+    passports: bool,
 ) -> int:
     from odfbuild.cli.output_folder import write_folder
     from odfbuild.project.resources import site_libraries
@@ -95,10 +107,11 @@ def _build_folder(
 
     folder = out or _cache(state) / "site"
     libraries = site_libraries()
+    made, wrong = _passports(found, names) if passports else ({}, [])
     # Pages of thousands of datasets leave little that only the collector finds, and it looks often.
-    with _site(found, names, moment, libraries) as site, paused_collector():
+    with _site(found, names, moment, libraries, made) as site, paused_collector():
         written = write_folder(folder, site.files())
-        faults = site.pages.faults
+        faults = (*site.pages.faults, *wrong)
     if as_json:
         state.console.data(
             {
@@ -192,7 +205,11 @@ def serve(
 
 @contextmanager
 def _site(
-    found: Survey, names: frozenset[str], moment: Timestamp | None, libraries: Mapping[str, bytes]
+    found: Survey,
+    names: frozenset[str],
+    moment: Timestamp | None,
+    libraries: Mapping[str, bytes],
+    passports: Mapping[str, bytes] = {},
 ) -> Iterator[Site]:
     """The catalogue of these datasets at a time (default: now)."""
     from odfbuild.inspect.pages import Pages
@@ -202,7 +219,28 @@ def _site(
 
     with remembered_lineages(found.project.config) as lineages:
         pages = Pages(found, names, lineages)
-        yield Site(pages=pages, at=moment or Timestamp.now(), libraries=libraries)
+        at = moment or Timestamp.now()
+        yield Site(pages=pages, at=at, libraries=libraries, passports=passports)
+
+
+def _passports(
+    found: Survey, names: frozenset[str]
+) -> tuple[dict[str, bytes], list[OdfbuildError]]:
+    """Passports of the datasets that have a chain, and why others have none."""
+    from odfbuild.errors import OdfbuildError
+    from odfbuild.exchange.passport.forms import PassportForm, passport
+
+    made: dict[str, bytes] = {}
+    wrong: list[OdfbuildError] = []
+    for name in sorted(names & found.projections.keys()):
+        present = found.renames.get(name, name)
+        try:
+            made[name] = passport(
+                found.project.config, found.workspace, present, PassportForm.croissant
+            )
+        except OdfbuildError as error:
+            wrong.append(error)
+    return made, wrong
 
 
 def _cache(state: Context) -> Path:

@@ -37,6 +37,9 @@ from odfbuild.values import Value
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 
+_BREACHES = ("E0395", "E0396", "E0397", "E0398")
+"""The dataset does not keep to a data contract."""
+
 
 class Decider:
     """Decides dataset by dataset, inputs first, and remembers what readers need to know."""
@@ -97,7 +100,8 @@ class Decider:
         self, definition: Definition, inputs: tuple[str, ...], error: OdfbuildError
     ) -> DatasetPlan:
         """The plan of a dataset that something is wrong with; as it is, it stays for readers."""
-        reason = Reason(code=ReasonCode.FAULTY, message=error.message)
+        code = ReasonCode.BREAKING if error.code in _BREACHES else ReasonCode.FAULTY
+        reason = Reason(code=code, message=error.message)
         return self._refused(definition, inputs, Verdict(reasons=(reason,), refusal=error))
 
     def _without_input(
@@ -159,7 +163,7 @@ class Decider:
             places = _Inputs(place, path)
             verdict, difference = self._follow_query(name, transform, inputs, difference, places)
         else:
-            verdict = self._ingest(name, source, state)
+            verdict = self._ingest(definition, inputs, source, state)
             if verdict.refusal is not None and source is not None:
                 path = (*path_of(snapshot, source), "fetch")
                 at = place.of((*path, "path"), (*path, "url"), path)
@@ -178,11 +182,35 @@ class Decider:
         return self._with_mode(made, transform), verdict.outlook
 
     def _ingest(
-        self, name: str, source: SetPollingSource | None, state: Projection | None
+        self,
+        definition: Definition,
+        inputs: tuple[str, ...],
+        source: SetPollingSource | None,
+        state: Projection | None,
     ) -> Verdict:
+        name = definition.name
+        if definition.portal_of is not None:
+            return self._publish(name, inputs, state, definition.location)
         verdict = root_verdict(name, source, state, self.facts.sources.get(name, NOT_PROBED))
         is_due = name in self.facts.due and verdict.refusal is None
         return with_watermark(verdict) if is_due else verdict
+
+    def _publish(
+        self, name: str, inputs: tuple[str, ...], state: Projection | None, location: Location
+    ) -> Verdict:
+        """Whether a portal takes over records of the dataset that it follows."""
+        from odfbuild.plan.portal import portal_verdict
+
+        (of,) = inputs
+        if of.lower() in self.unborn:
+            return _input_refused(name, of, location)
+        there, outlook = self.states.get(of.lower()), self.facts.memory.outlook(of)
+        verdict = portal_verdict(
+            name, state, Input(name=of, alias=of, state=there, outlook=outlook)
+        )
+        if verdict.refusal is None:
+            return verdict
+        return replace(verdict, refusal=verdict.refusal.at(location))
 
     def _follow_query(
         self,

@@ -359,7 +359,7 @@ def replays(item: DatasetPlan) -> bool:
 
 def takes_engine(item: DatasetPlan) -> bool:
     """Whether it is certain to need Spark; a watermark can move by the clock alone."""
-    if item.mode == BY_CHECKPOINT:
-        return False
+    if item.mode == BY_CHECKPOINT or (item.kind is DatasetKind.Root and item.inputs):
+        return False  # a program elsewhere computes it, or it is a portal
     idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
     return Action.RUN in item.actions and not idle

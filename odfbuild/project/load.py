@@ -84,7 +84,12 @@ def _read(config: Config) -> Project:
         from odfbuild.project.references import with_names_here
 
         definitions = with_names_here(definitions, config)
-    return Project(config=config, definitions=tuple(definitions), wrong=tuple(wrong))
+    if config.portals:
+        from odfbuild.project.portals import with_portals
+
+        definitions = with_portals(list(definitions), config, wrong)
+    right = tuple(definitions)  # which may find wrong ones, too
+    return Project(config=config, definitions=right, wrong=tuple(wrong))
 
 
 def definition_files(

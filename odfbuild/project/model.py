@@ -161,7 +161,8 @@ class Definition(Value, kw_only=True, dict=True, eq=False):
     `content` is what it says, or the bytes of that, which are read when somebody looks. `file` is
     relative to the project's root, `document` the index of the YAML document in it, `instance` the
     values that made it when it comes from a template (`origin=EWR`). `key` stands for all of it:
-    equal keys, equal definitions; `None`: not known.
+    equal keys, equal definitions; `None`: not known. `portal_of` is the dataset whose records it
+    gets, by odfbuild.yaml.
     """
 
     content: DatasetSnapshot | Raw
@@ -169,6 +170,7 @@ class Definition(Value, kw_only=True, dict=True, eq=False):
     document: int = 0
     instance: str | None = None
     key: bytes | None = None
+    portal_of: str | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Definition) and self._compared == other._compared
@@ -178,7 +180,7 @@ class Definition(Value, kw_only=True, dict=True, eq=False):
 
     @property
     def _compared(self) -> tuple[Any, ...]:
-        return self.snapshot, self.file, self.document, self.instance
+        return self.snapshot, self.file, self.document, self.instance, self.portal_of
 
     @cached_property
     def snapshot(self) -> DatasetSnapshot:
@@ -200,7 +202,9 @@ class Definition(Value, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """What its transformation reads: aliases and DIDs, as text."""
+        """What its transformation reads, or a portal follows: aliases and DIDs, as text."""
+        if self.portal_of is not None:
+            return (self.portal_of,)
         for event in reversed(self.snapshot.metadata):
             if isinstance(event, SetTransform):
                 return tuple(str(each.dataset_ref) for each in event.inputs)

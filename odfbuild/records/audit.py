@@ -23,6 +23,7 @@ from odfbuild.records.checks import (
     AcceptedValues,
     Asked,
     Check,
+    KAnonymous,
     NotNull,
     Relationship,
     RowCount,
@@ -32,6 +33,8 @@ from odfbuild.records.checks import (
 from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072
+_SIZES = 5
+"""The number of sizes of groups that a message names."""
 _PUT_IN_PLACE = (APPEND, CORRECT_TO)
 """Operations that leave a record: append, and the new side of a correction."""
 
@@ -57,6 +60,8 @@ class Violation:
 
     def __str__(self) -> str:
         records = count(self.count, "record")
+        if isinstance(self.check, KAnonymous):
+            return f"{self.check}: {records} in groups that are too small: {self.example}"
         what = records if not isinstance(self.check, RowCount) else f"there are {records}"
         return f"{self.check}: {what}{f', such as {self.example}' if self.example else ''}"
 
@@ -68,10 +73,12 @@ def audit(
     asked: Sequence[Asked],
     lookup: Lookup,
     query: Query,
+    earlier: Sequence[Path] = (),
 ) -> tuple[Violation, ...]:
     """Violations of checks by the records in data files of a dataset.
 
-    Raises `CheckError` E0541 for a column that is not there.
+    Checks of the state also look at `earlier`, the files of the records before these. Raises
+    `CheckError` E0541 for a column that is not there.
     """
     direct = [each for each in asked if not isinstance(each.check, Sql)]
     names = _columns(dataset, files, direct)
@@ -81,11 +88,13 @@ def audit(
             counters.append(_counter(each.check, vocab, lookup))
     columns = list(dict.fromkeys((vocab.operation_type, vocab.offset, *names)))
     put_in_place = pa.array(_PUT_IN_PLACE, pa.int32())
-    for batch in _batches(files, columns) if counters else ():
-        operations = batch.column(vocab.operation_type).cast(pa.int32())
-        in_place = pc.is_in(operations, value_set=put_in_place)
-        for counter in counters:
-            counter.take(batch, in_place)
+    of_state = [each for each in counters if isinstance(each, _Groups)]
+    for part, asking in ((earlier, of_state), (files, counters)):
+        for batch in _batches(part, columns) if asking else ():
+            operations = batch.column(vocab.operation_type).cast(pa.int32())
+            in_place = pc.is_in(operations, value_set=put_in_place)
+            for counter in asking:
+                counter.take(batch, in_place)
     found = [(each, *counter.result()) for each, counter in zip(direct, counters, strict=True)]
     for each in asked:
         if isinstance(each.check, Sql):
@@ -113,7 +122,10 @@ def _columns(dataset: str, files: Sequence[Path], asked: Sequence[Asked]) -> lis
     known: list[str] = pq.read_schema(files[-1]).names if files else []
     for each in asked:
         check = each.check
-        columns = check.columns if isinstance(check, Unique) else (getattr(check, "column", None),)
+        if isinstance(check, Unique | KAnonymous):
+            columns: Sequence[str | None] = check.columns
+        else:
+            columns = (getattr(check, "column", None),)
         with _declared(each):
             for column in filter(None, columns):
                 if files and column not in known:
@@ -151,7 +163,9 @@ def _batches(files: Sequence[Path], columns: list[str]) -> Iterator[pa.RecordBat
 def _counter(check: Check, vocab: Vocabulary, lookup: Lookup) -> _Counter:
     match check:
         case Unique(columns):
-            return _Distinct(columns, vocab)
+            return _Distinct(columns)
+        case KAnonymous(columns, k):
+            return _Groups(columns, k)
         case RowCount():
             return _Rows(check)
         case NotNull(column):
@@ -233,26 +247,60 @@ class _Rows:
 
 
 @dataclass
-class _Distinct:
-    """Values that more than one record has, once those taken away are."""
+class _Counted:
+    """How many records have the same values in some columns, once those taken away are."""
 
     columns: tuple[str, ...]
-    vocab: Vocabulary
     parts: list[pa.Table] = field(default_factory=list)
 
     def take(self, batch: pa.RecordBatch, in_place: pa.Array) -> None:
         keys = pa.Table.from_batches([batch.select(list(self.columns))])
         weight = pc.if_else(in_place, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
-        self.parts.append(self._summed(keys.append_column("weight", weight).drop_null()))
+        self.parts.append(self._summed(self._considered(keys.append_column("weight", weight))))
+
+    def _considered(self, table: pa.Table) -> pa.Table:
+        return table
 
     def _summed(self, table: pa.Table) -> pa.Table:
         summed = table.group_by(list(self.columns)).aggregate([("weight", "sum")])
         return summed.rename_columns([*self.columns, "weight"])
 
+    def _merged(self) -> pa.Table:
+        return self._summed(pa.concat_tables(self.parts, promote_options="permissive"))
+
+
+class _Groups(_Counted):
+    """Groups of fewer than `k` records. Says how large they are, not what they are."""
+
+    def __init__(self, columns: tuple[str, ...], k: int) -> None:
+        super().__init__(columns)
+        self.k = k
+
     def result(self) -> tuple[int, str]:
         if not self.parts:
             return 0, ""
-        merged = self._summed(pa.concat_tables(self.parts, promote_options="permissive"))
+        sizes = self._merged()["weight"]
+        small = sizes.filter(pc.and_(pc.greater(sizes, 0), pc.less(sizes, self.k)))
+        if not len(small):
+            return 0, ""
+        counted = sorted(
+            (each["values"], each["counts"]) for each in small.value_counts().to_pylist()
+        )
+        said = [f"{count(groups, 'group')} of {count(size, 'record')}" for size, groups in counted]
+        more = [f"{count(len(said) - _SIZES, 'other size')}"] if len(said) > _SIZES else []
+        return int(pc.sum(small).as_py()), ", ".join([*said[:_SIZES], *more])
+
+
+class _Distinct(_Counted):
+    """Values that more than one record has."""
+
+    def _considered(self, table: pa.Table) -> pa.Table:
+        return table.drop_null()
+
+    def result(self) -> tuple[int, str]:
+        if not self.parts:
+            return 0, ""
+        merged = self._merged()
         repeated = merged.filter(pc.greater(merged["weight"], 1))
         if not repeated.num_rows:
             return 0, ""

@@ -8,6 +8,7 @@ from odfbuild.declared_settings import Fits, setting
 from odfbuild.values import Value
 
 Count = Annotated[int, Fits(minimum=0)]
+GroupSize = Annotated[int, Fits(minimum=2)]
 
 
 class NotNull(Value):
@@ -60,6 +61,20 @@ class RowCount(Value):
         return "rowCount: " + ", ".join(f"{word} {n}" for word, n in bounds if n is not None)
 
 
+class KAnonymous(Value):
+    """Each combination of values of these columns that occurs has at least `k` records.
+
+    It is about the current state of the dataset, not the new records alone. A missing value is a
+    value of its own. Source: L. Sweeney, "k-anonymity: a model for protecting privacy" (2002).
+    """
+
+    columns: tuple[str, ...] = setting()
+    k: GroupSize = setting()
+
+    def __str__(self) -> str:
+        return f"kAnonymous: {', '.join(self.columns)} with k = {self.k}"
+
+
 class Sql(Value):
     """A query over the view `slice` finds nothing."""
 
@@ -70,7 +85,7 @@ class Sql(Value):
         return f"sql: {self.name}"
 
 
-Check = NotNull | Unique | AcceptedValues | Relationship | RowCount | Sql
+Check = NotNull | Unique | AcceptedValues | Relationship | RowCount | KAnonymous | Sql
 
 
 class Asked(Value):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
+from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError, PlanError
 from odfbuild.plan.queries.checks import wrong_checks
 from odfbuild.project.config import place_in_config, place_in_text
 from odfbuild.project.model import Config
 from odfbuild.project.settings.checks import checks_of
+from odfbuild.survey.contracts import broken_contracts
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.idle_patterns import idle_patterns
 
@@ -17,7 +18,17 @@ from odfbuild.survey.idle_patterns import idle_patterns
 def wrong_settings(found: Definitions) -> list[OdfbuildError]:
     """Patterns that no dataset matches; checks and tables that certainly cannot be."""
     idle = idle_patterns(found.project, found.graph.order, found.projections, found.wrong)
-    return [*idle, *_wrong_checks(found), *_wrong_tables(found)]
+    return [*idle, *_wrong_checks(found), *_wrong_tables(found), *_broken_contracts(found)]
+
+
+def _broken_contracts(found: Definitions) -> Iterator[OdfbuildError]:
+    config = found.project.config
+    told: set[object] = set()
+    for _, error in broken_contracts(config, found.graph.order, found.projections, found.columns):
+        # A file that cannot be read is so for each of its datasets.
+        if isinstance(error, PlanError) or error.location not in told:
+            told.add(error.location)
+            yield error
 
 
 def _wrong_tables(found: Definitions) -> Iterator[OdfbuildError]:

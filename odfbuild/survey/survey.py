@@ -32,6 +32,7 @@ from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.python_gc import paused_collector
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.contracts import refused_by_contracts
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
 from odfbuild.survey.faults import check_all_are_known, fault_of, faults_of
@@ -180,7 +181,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             slices=slices,
             sources=probed.facts,
             refusals=probed.refusals,
-            faults=faults,
+            faults={**refused_by_contracts(project, graph.order, projections, faults), **faults},
             due=due,
             others=others,
             engine_version=engine_version(),

@@ -99,6 +99,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "push": (("push", "--dry-run", "--json", "--to", "../published"), listed("datasets")),
     "key": (("key", "status", "--json"), listed("")),
     "docs": (("docs", "build", "--single-page", "-o", "-"), sections),
+    "passport": (("passport", "--format", "odcs", "--json"), listed("")),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }
 """A command of each verb that selects, and the names of the datasets that its output is about."""

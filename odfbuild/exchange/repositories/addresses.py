@@ -40,6 +40,7 @@ class Repository:
     user: str | None = None
     signatures: Literal["required", "accepted"] = "accepted"
     visibility: Literal["private", "public"] = "private"
+    passports: bool = False
 
     @property
     def scheme(self) -> str:
@@ -140,7 +141,13 @@ def _named(name: str, known: Mapping[str, RepositorySettings]) -> Repository:
     settings = known[found]
     address, user = _checked(settings.url)
     return Repository(
-        address, found, settings.token, user, settings.signatures, settings.visibility
+        address,
+        found,
+        settings.token,
+        user,
+        settings.signatures,
+        settings.visibility,
+        settings.passports,
     )
 
 

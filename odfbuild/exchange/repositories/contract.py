@@ -90,7 +90,8 @@ class Publication:
 
     `expected` is the head there (`None`: no such dataset), and `blocks`, oldest first, go on from
     it, or from the seed where the history there is replaced (`force`). `files` has the file of each
-    object. `info` are small files that lie beside the chain, by name.
+    object. `info` are small files that lie beside the chain, by name, and `passports` those in the
+    folder of the dataset, which only a place of files keeps.
     """
 
     expected: Multihash | None
@@ -99,6 +100,7 @@ class Publication:
     files: Mapping[Multihash, Path]
     force: bool = False
     info: Mapping[str, bytes] = field(default_factory=dict)
+    passports: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class WritableDataset(RemoteDataset, Protocol):

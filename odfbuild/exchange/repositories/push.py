@@ -35,17 +35,24 @@ from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 
 
+def no_passports(workspace: Workspace) -> Mapping[str, bytes]:
+    """Nothing lies in the folder of a dataset but what the protocol has."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
     """Publish the dataset `name` at the one that `open` gives.
 
-    `replace` lets the chain here replace a history there that differs.
+    `replace` lets the chain here replace a history there that differs. `passports` makes the files
+    that lie in its folder there, by name.
     """
 
     name: str
     address: str
     open: Callable[[], WritableDataset]
     replace: bool = False
+    passports: Callable[[Workspace], Mapping[str, bytes]] = no_passports
 
 
 def push(
@@ -98,6 +105,7 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
             files=files_of(store, objects),
             force=bool(lost),
             info=_beside(vouched),
+            passports=wanted.passports(workspace),
         )
         target.publish(publication, lambda moved: watcher.moved(wanted.name, moved))
     return Transfer(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from odfbuild.errors import OdfbuildError, PlanError, RepositoryError, together
+from odfbuild.exchange.passport.forms import passports_beside
 from odfbuild.exchange.repositories.addresses import (
     DatasetAddress,
     Repository,
@@ -29,7 +30,7 @@ from odfbuild.exchange.repositories.external import (
 from odfbuild.exchange.repositories.open import Remotes
 from odfbuild.exchange.repositories.parallel import Wanted
 from odfbuild.exchange.repositories.pull import Pull
-from odfbuild.exchange.repositories.push import Push
+from odfbuild.exchange.repositories.push import Push, no_passports
 from odfbuild.odf.identity import DatasetId, is_alias
 from odfbuild.project.model import Config, Definition
 from odfbuild.project.settings.by_name import last_matching
@@ -117,6 +118,9 @@ def pushes_of(config: Config, remotes: Remotes, request: PushRequest) -> list[Pu
             address=address.address,
             open=partial(remotes.writable, address),
             replace=name.lower() in allowed,
+            passports=partial(passports_beside, config, name)
+            if address.repository.passports
+            else no_passports,
         )
 
     return named_apart(_each(request.names, one), request.allow)

@@ -198,6 +198,8 @@ class SimpleDataset:
     def _write_beside(self, publication: Publication) -> None:
         for name, data in publication.info.items():
             self._write(f"info/{name}", data)
+        for name, data in publication.passports.items():
+            self._write(name, data)
 
     def _send(self, each: ObjectFile, file: Path, progress: Progress | None) -> None:
         """Store an object, unless it is there."""

@@ -225,6 +225,8 @@ def _unknown(
     number: int,
     aliases: Mapping[str, str],
 ) -> GraphError:
+    if definition.portal_of is not None:
+        return _unknown_origin(project, definition, ref, aliases)
     metadata = definition.snapshot.metadata
     index = max(i for i, event in enumerate(metadata) if isinstance(event, SetTransform))
     path = ("metadata", index, "inputs", number, "datasetRef")
@@ -242,6 +244,21 @@ def _unknown(
         location=_place(project, definition, path),
         notes=(f"it may be defined in {unread[0]}, which cannot be read",) if unread else (),
         help=did_you_mean(ref, aliases.values(), define),
+        dataset=definition.name,
+    )
+
+
+def _unknown_origin(
+    project: Project, definition: Definition, ref: str, aliases: Mapping[str, str]
+) -> GraphError:
+    from odfbuild.project.portals import place_of_portal
+
+    names = [each.name.lower() for each in project.config.portals]
+    return GraphError(
+        f"the portal '{definition.name}' follows '{ref}', which is no dataset",
+        code="E0202",
+        location=place_of_portal(project.config, names.index(definition.folded), "of"),
+        help=did_you_mean(ref, aliases.values(), "define that dataset, or remove the portal"),
         dataset=definition.name,
     )
 

@@ -12,7 +12,15 @@ from dataclasses import replace
 from odfbuild.errors import CheckError, InSettings
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.plan.columns.known import KnownColumns
-from odfbuild.records.checks import AcceptedValues, Asked, NotNull, Relationship, Sql, Unique
+from odfbuild.records.checks import (
+    AcceptedValues,
+    Asked,
+    KAnonymous,
+    NotNull,
+    Relationship,
+    Sql,
+    Unique,
+)
 from odfbuild.wording import did_you_mean
 
 VIEW = "slice"
@@ -48,7 +56,7 @@ def _missing(
     """Datasets, columns that a check asks for and they do not have, and the columns they have."""
     check = asked.check
     wanted: list[tuple[str, Sequence[str]]] = []
-    if isinstance(check, Unique):
+    if isinstance(check, Unique | KAnonymous):
         wanted.append((dataset, check.columns))
     elif isinstance(check, NotNull | AcceptedValues | Relationship):
         wanted.append((dataset, [check.column]))

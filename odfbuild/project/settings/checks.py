@@ -1,7 +1,7 @@
 """Checks of data, by patterns of dataset names: `checks` of odfbuild.yaml.
 
-They are about the records of a step before it is committed; `odfbuild test` asks the same of all
-records that are committed.
+They are about the records of a step before it is committed, `kAnonymous` about the state that the
+step leads to; `odfbuild test` asks the same of all records that are committed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from odfbuild.records.checks import (
     AcceptedValues,
     Asked,
     Check,
+    KAnonymous,
     NotNull,
     Relationship,
     RowCount,
@@ -49,6 +50,9 @@ class Declared(Value):
         {}, "Columns whose values are there in a column of another dataset"
     )
     row_count: RowCount | None = setting(None, "How many records a step may have")
+    k_anonymous: KAnonymous | None = setting(
+        None, "Columns of whose values each combination must have at least `k` records in the state"
+    )
     sql: Mapping[str, Name] = setting(
         {}, "Queries over `slice` that must find nothing, by what they say"
     )
@@ -67,6 +71,8 @@ class Declared(Value):
             yield Relationship(column, target.to, target.field), ("relationships", column)
         if self.row_count not in (None, RowCount()):
             yield self.row_count, ("rowCount",)
+        if self.k_anonymous is not None:
+            yield self.k_anonymous, ("kAnonymous",)
         for name, query in self.sql.items():
             yield Sql(name, query), ("sql", name)
 

@@ -11,11 +11,13 @@ from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.branches import BranchSettings
 from odfbuild.project.settings.by_name import Name
 from odfbuild.project.settings.checks import Declared
+from odfbuild.project.settings.contracts import Contracted
 from odfbuild.project.settings.describing import Described
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
+from odfbuild.project.settings.portals import Portal
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
 from odfbuild.project.settings.tables import TableSettings
@@ -77,6 +79,9 @@ class Content(Value, kw_only=True):
     checks: tuple[Declared, ...] = setting(
         (), "Conditions on records before they are committed, by names of datasets"
     )
+    contracts: tuple[Contracted, ...] = setting(
+        (), "Data contracts (ODCS) that datasets keep to, by names of datasets"
+    )
     freshness: tuple[Freshness, ...] = setting(
         (), "How old datasets may be; of several entries that match, the last one wins"
     )
@@ -100,6 +105,9 @@ class Content(Value, kw_only=True):
     )
     publish: tuple[Publishing, ...] = setting(
         (), "What apply pushes to repositories after its commits, by names of datasets"
+    )
+    portals: tuple[Portal, ...] = setting(
+        (), "Datasets that are published as roots of their own, without inputs and query"
     )
     tables: tuple[TableSettings, ...] = setting(
         (), "Tables that apply publishes from datasets, for readers without odfbuild"

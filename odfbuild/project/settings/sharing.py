@@ -33,6 +33,9 @@ class RepositorySettings(Value, kw_only=True):
     visibility: Literal["private", "public"] = setting(
         "private", "Of datasets that a push creates on a server of the Smart Transfer Protocol"
     )
+    passports: bool = setting(
+        False, "A push that brings blocks also writes the passports of the dataset into its folder"
+    )
 
 
 class Publishing(Value):

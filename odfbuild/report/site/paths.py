@@ -8,6 +8,11 @@ def dataset_path(name: str) -> str:
     return f"datasets/{name.replace('/', '~')}.html"
 
 
+def passport_path(name: str) -> str:
+    """The passport of a dataset."""
+    return f"datasets/{name.replace('/', '~')}.croissant.json"
+
+
 def run_path(run: str) -> str:
     """The page of a run."""
     return f"runs/{run}.html"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from odfbuild.report.forms.words import lasting, size
 from odfbuild.report.freshness import spelled
 from odfbuild.report.outcome import result_word
 from odfbuild.report.site.dataset import dataset_page
-from odfbuild.report.site.paths import dataset_path, list_path, run_path
+from odfbuild.report.site.paths import dataset_path, list_path, passport_path, run_path
 from odfbuild.report.site.standing import Standing
 from odfbuild.wording import count
 
@@ -42,12 +42,13 @@ _SHARD = 2_000
 class Site:
     """The catalogue of a project at a time; `libraries` are files of scripts by name.
 
-    Without them, pages are made without scripts.
+    Without them, pages are made without scripts. `passports` are those of datasets, by name.
     """
 
     pages: Pages
     at: Timestamp
     libraries: Mapping[str, bytes]
+    passports: Mapping[str, bytes] = field(default_factory=dict)
 
     def files(self) -> dict[str, Make]:
         """What makes each file, by its path in the folder."""
@@ -55,6 +56,7 @@ class Site:
         for number in range(1, len(self._lists) + 1):
             made[list_path(number)] = partial(self._list, number)
         made |= {dataset_path(name): partial(self._dataset, name) for name in self.pages.names}
+        made |= {passport_path(n): partial(bytes, data) for n, data in self.passports.items()}
         made |= {run_path(run.id): partial(self._run, run) for run in self.pages.runs}
         if self.libraries:
             made["graph.html"] = self._graph
@@ -153,7 +155,10 @@ class Site:
     def _dataset(self, name: str) -> bytes:
         path = dataset_path(name)
         return self._render(
-            "dataset.html.j2", path, **dataset_page(self.standing, self.pages.of(name))
+            "dataset.html.j2",
+            path,
+            passport=passport_path(name) if name in self.passports else None,
+            **dataset_page(self.standing, self.pages.of(name)),
         )
 
     def _run(self, run: PastRun) -> bytes:

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 
 from odfbuild.errors import OdfbuildError
+from odfbuild.exchange.passport.forms import form_of
 from odfbuild.exchange.repositories.serve.rights import Caller, MalformedToken, Rights, UnknownToken
 from odfbuild.exchange.repositories.serve.site import Absent, Push, Site
 from odfbuild.odf.identity import DatasetId, is_alias
@@ -103,6 +104,9 @@ class Simple:
             return await run_in_threadpool(self._by_id, caller, path.removeprefix("datasets/"))
         if path.rpartition("/")[2] in ("pull", "push"):
             raise Refusal(426, "This is an address for WebSockets")
+        alias, _, name = path.rpartition("/")
+        if form_of(name) is not None:
+            return await self._passport(caller, alias, name)
         store, kind, name = await run_in_threadpool(self._dataset, caller, path)
         return await self._file(request, store, kind, name)
 
@@ -135,14 +139,25 @@ class Simple:
         owner = {"accountName": account, "accountId": _account_id(account)}
         return JSONResponse({"id": str(dataset_id), "owner": owner, "datasetName": name})
 
+    async def _passport(self, caller: Caller, alias: str, name: str) -> Response:
+        store = await run_in_threadpool(self._readable, caller, alias)
+        data = await run_in_threadpool(self._site.passport, store, name)
+        if data is None:
+            raise Refusal(404)
+        kind = "application/ld+json" if name.endswith(".json") else "text/plain"
+        return Response(data, headers={"Cache-Control": "no-cache"}, media_type=kind)
+
     def _dataset(self, caller: Caller, path: str) -> tuple[DatasetStore, str, str]:
         alias, kind, name = split(path)
         if not is_alias(alias):
             raise Refusal(400 if alias and kind in _KINDS else 404, "no name of a dataset")
-        store = self._site.find(alias)
+        return self._readable(caller, alias), kind, name
+
+    def _readable(self, caller: Caller, alias: str) -> DatasetStore:
+        store = self._site.find(alias) if is_alias(alias) else None
         if store is None or not caller.may_read(store.name):
             raise Refusal(404)
-        return store, kind, name
+        return store
 
     # --- Files ---
 

@@ -115,6 +115,18 @@ class Site:
             return None
         return None if file.is_symlink() or not file.is_file() else file
 
+    def passport(self, store: DatasetStore, name: str) -> bytes | None:
+        """A passport by its name in the folder of the dataset; `None` where it cannot be made."""
+        from odfbuild.exchange.passport.forms import form_of, passport
+
+        form = form_of(name)
+        try:
+            if form is not None:
+                return passport(self._config, self.workspace, store.name, form)
+        except OdfbuildError:
+            pass  # data files or the private key are not here
+        return None
+
     def info(self, store: DatasetStore, name: str) -> bytes | None:
         """A file of `info/` that is for others; the head is signed if this machine has the key."""
         if name == FILE:

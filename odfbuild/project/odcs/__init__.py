@@ -1,0 +1,1 @@
+"""Data contracts in the form of the Open Data Contract Standard (ODCS)."""
