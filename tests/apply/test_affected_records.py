@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
-from odfbuild.engine.spark.queries.modes import one_by_one
+from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
