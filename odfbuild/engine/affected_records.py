@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import Extent, InputSlices, SliceFile
+from odfbuild.engine.contract import Extent, InputSlices, SliceFile, TransformTask
+from odfbuild.errors import PlanError
 from odfbuild.records.key_hash import Hashes, comparable_type, hash_rows
 from odfbuild.sql.increments.parts import Parts, Reading, most_affected, pays
 from odfbuild.store.merged_copies import NO_COPIES
@@ -60,6 +61,26 @@ def new_records_of(each: InputSlices) -> int:
 def is_worth_it(inputs: Sequence[InputSlices]) -> bool:
     """Whether it may pay to look for the affected records: there are many, and few of them new."""
     return pays(records_of(inputs), sum(map(new_records_of, inputs)))
+
+
+def check_extent(task: TransformTask, extent: Extent | None, *, in_full: bool) -> None:
+    """Raise `PlanError` E0385 where a step would be computed over more records than it may."""
+    if task.most_records is None and not task.never_full:
+        return
+    total = records_of(task.inputs)
+    records = total if in_full or extent is None else extent.records
+    is_many = task.most_records is not None and records > task.most_records
+    if not is_many and not (task.never_full and in_full and is_worth_it(task.inputs)):
+        return
+    which = f"all {total:,}" if in_full else f"{records:,} of {total:,}"
+    raise PlanError(
+        f"the step of '{task.dataset}' needs {which} records of its inputs, which is more than "
+        "policies let it read",
+        code="E0385",
+        dataset=task.dataset,
+        notes=tuple(filter(None, [extent.why if extent is not None else ""])),
+        help=f"let it, this once: odfbuild apply --allow read:{task.dataset}",
+    )
 
 
 def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affected | None:

@@ -34,11 +34,12 @@ from odfbuild.plan.model import (
 )
 from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
-from odfbuild.project.model import Definition, Project
+from odfbuild.project.model import Config, Definition, Project
 from odfbuild.python_gc import paused_collector
 
 if TYPE_CHECKING:
     from odfbuild.plan.decide import Decider
+    from odfbuild.store.branches import Limit
 
 
 def _raised(_: str, error: Exception) -> OdfbuildError:
@@ -79,6 +80,8 @@ def build_plan(
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None,
     others: Others | None = None,
     by_policy: ByPolicy = NOTHING_BY_POLICY,
+    takes_all: str = "",
+    unlimited: Collection[str] = (),
 ) -> Plan:
     """Plan a whole project.
 
@@ -90,7 +93,8 @@ def build_plan(
     accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
     those that are `corrected` (by `to_correct`) follow a changed query now, and chains that are
     `deleted` (in the order of `to_delete`, with the branches that they are in) go. Settings can ask
-    for the same (`by_policy`).
+    for the same (`by_policy`). `takes_all` says why changelogs are computed over all records, if
+    they are; datasets that are `unlimited` may read more than policies let them.
     `engine_version` is the release that would compute: another one than recorded is said, and no
     reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
     last time and learns what is decided now. What is wrong with datasets (`faults`, by name: also
@@ -129,6 +133,8 @@ def build_plan(
             place_of_check,
             _unpinned(declared, projections, faults),
             by_policy,
+            takes_all,
+            frozenset(unlimited),
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}
@@ -178,6 +184,13 @@ def build_plan(
         external=pinned,
         publications=published,
     )
+
+
+def takes_all(config: Config, limit: Limit | None) -> str:
+    """Why changelogs are always computed over all records here; empty where they are not."""
+    if limit is not None:
+        return "it reads a part of its inputs in this branch"
+    return "a server of Spark Connect computes it" if config.engine.remote else ""
 
 
 def _with_checks(dataset: DatasetPlan, checks: Mapping[str, tuple[str, ...]]) -> DatasetPlan:

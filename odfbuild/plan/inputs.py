@@ -117,7 +117,9 @@ class PlanInputs(Value):
     `faults` are what keeps datasets from being planned at all, `due` roots whose watermark the
     clock moves. `unforeseen` makes an error of an exception that came while one was decided.
     `place_of_check` tells where a check stands that is wrong. `by_policy` is what settings bring
-    about: it is among `rebuilt`, `corrected` and `faults`, too.
+    about: it is among `rebuilt`, `corrected` and `faults`, too. `takes_all` says why changelogs are
+    computed over all records here, if they are. Datasets that are `unlimited`, in lower case, may
+    read more than policies let them.
     """
 
     identities: ChainIdentities
@@ -140,3 +142,5 @@ class PlanInputs(Value):
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None
     unpinned: Set[str] = frozenset()
     by_policy: ByPolicy = NOTHING_BY_POLICY
+    takes_all: str = ""
+    unlimited: Set[str] = frozenset()

@@ -40,6 +40,14 @@ class Parts(Value):
     whole: frozenset[str] = frozenset()
 
 
+class Place(Value):
+    """Where in the queries something stands; lines and columns count from 1."""
+
+    step: int
+    line: int
+    column: int
+
+
 def pays(total: int, new: int) -> bool:
     """Whether it may pay to look for affected records: there are many, and few of them new."""
     return total >= FEWEST and new <= most_affected(total)

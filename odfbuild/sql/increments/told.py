@@ -13,7 +13,7 @@ from odfbuild.sql.answers import told_once
 from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.nodes import Node
 from odfbuild.sql.increments.one_by_one import additions_of
-from odfbuild.sql.increments.parts import Parts
+from odfbuild.sql.increments.parts import Parts, Place
 from odfbuild.sql.increments.plan_inputs import Undivided, Views
 from odfbuild.sql.increments.text_nodes import INTEGERS, TextNode, Texts, Unknown, type_in_spark
 from odfbuild.sql.increments.text_plan import plan_of
@@ -23,14 +23,6 @@ Steps = tuple[tuple[str, str | None], ...]
 Columns = tuple[tuple[str, str | None, bool], ...]
 """Names of columns, their types in Spark, and whether they are times without microseconds."""
 Question = tuple[Steps, tuple[tuple[str, Columns], ...], tuple[str, ...], tuple[str, ...]]
-
-
-class Place(Value):
-    """Where in the queries something stands; lines and columns count from 1."""
-
-    step: int
-    line: int
-    column: int
 
 
 class Told(Value):
