@@ -42,8 +42,8 @@ def computation_of(
     *,
     continued: bool,
     elsewhere: str = "",
-) -> tuple[Computation, Amount]:
-    """How a step is computed, and how many records it reads.
+) -> tuple[Computation | None, Amount]:
+    """How a step is computed (`None`: over all of few records), and how many records it reads.
 
     `continued`: the records so far are what the same query gave. `elsewhere` says why a step is
     computed where it always takes all records, if it is.
@@ -52,7 +52,7 @@ def computation_of(
     before = sum(each.state.records for each in inputs if each.state)
     whole = Amount(before, before) + all_of([each.coming for each in inputs])
     if whole.most is not None and whole.most < FEWEST:
-        return Computation(way=Way.FEW, total=whole.most), whole
+        return None, whole
     if projection is None or not projection.ever_ran:
         why = "it is computed for the first time"
         return Computation(way=Way.NEW, total=whole.most, why=why), whole
@@ -87,6 +87,8 @@ def _by_text(
         for alias, state in states.items()
         if state is not None and state.schema is not None
     }
+    if steps is not None and any("collate" in query.lower() for query, _ in steps):
+        steps = None  # equal texts may be spelt in several ways
     if steps is not None and len(columns) == len(inputs) and not transform.temporal_tables:
         unchanged = tuple(each.alias.lower() for each in inputs if each.new.most == 0)
         vocabularies = [vocabulary_of(each.vocab) for each in states.values() if each]

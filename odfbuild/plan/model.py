@@ -114,8 +114,9 @@ class Pending(Value, kw_only=True):
 
     `records` are new ones. `exact` is false where they are what a source holds, and a merge may
     keep fewer; `compared` where they are compared with the last state, of which most may be no
-    news. `read_least` to `read_most` are read, new or not, each counted once, of them
-    `read_bytes` that are known to be. `computation`: how a step in mode `changelog` is computed.
+    news. `read_least` to `read_most` are read, new or not, each counted once, in
+    `read_bytes`, where these are known and more than `bytes`. `computation` says how a step in mode
+    `changelog` is computed that may need fewer records than there are.
     """
 
     records: int | None

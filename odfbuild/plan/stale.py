@@ -267,14 +267,14 @@ def _cost(given: _Given, *, sure: bool) -> _Cost:
     return _Cost(pending, brings, exactly, share)
 
 
-def _bytes(given: _Given, computation: Computation | None) -> int:
-    """How many bytes of inputs are known to be read."""
-    if computation is not None and computation.reads_all:
-        return sum(each.state.data_bytes for each in given.inputs if each.state)
-    return sum(advance.bytes for advance in given.advances)
+def _bytes(given: _Given, computation: Computation | None) -> int | None:
+    """How many bytes of inputs are known to be read where that is more than the new ones."""
+    if computation is None or not computation.reads_all:
+        return None
+    return sum(each.state.data_bytes for each in given.inputs if each.state)
 
 
-def _computation(given: _Given) -> tuple[Computation, Amount]:
+def _computation(given: _Given) -> tuple[Computation | None, Amount]:
     """How a changelog is computed, and how many records of its inputs that reads."""
     readings = []
     for each, advance in zip(given.inputs, given.advances, strict=True):

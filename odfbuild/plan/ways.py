@@ -18,7 +18,6 @@ class Way(Enum):
     TOTALS = "totals"
     KEYS = "affected_keys"
     AT_RUN = "decided_at_run_time"
-    FEW = "all_of_few_records"
     NEW = "all_mostly_new"
     ALL = "all_records"
 
@@ -78,4 +77,4 @@ class Computation(Value, kw_only=True):
     @property
     def reads_all(self) -> bool:
         """Whether all records of the inputs are read."""
-        return self.way in (Way.FEW, Way.NEW, Way.ALL)
+        return self.way in (Way.NEW, Way.ALL)

@@ -65,6 +65,8 @@ def test_a_plan_says_how_each_changelog_is_computed_and_apply_does_it(program: T
         "joined": "affected_keys",
     }
     assert ways["totals"]["reads"]["most"] == NEW
+    assert "their totals are added" in program.run("plan", "--format", "md").stdout
+    assert "How:\n  computed from new records alone" in program.run("explain", "totals").stdout
     done = applied(program)
     for name, pending in ways.items():
         line = next(

@@ -11,7 +11,7 @@ from odfbuild.plan.ways import Way
 def computation_lines(pending: Pending | None) -> Iterator[str]:
     """How a changelog is computed; with what makes it read all records, and what to change."""
     way = pending.computation if pending is not None else None
-    if way is None or way.way is Way.FEW:
+    if way is None:
         return
     if way.way in _WAYS:
         yield _WAYS[way.way] + (f": the same {' or '.join(way.keys)}" if way.keys else "")
