@@ -43,12 +43,13 @@ class Groups(Expressions):
         self,
         node: exp.Select,
         block: Block,
+        values: Sequence[TextNode],
         calls: Sequence[TextNode],
         having: Sequence[TextNode],
         more: Sequence[TextNode],
     ) -> list[tuple[TextNode, TextNode]]:
         """Group the plan; what stands for keys and aggregates above."""
-        keys, sets = self._keys(node, block)
+        keys, sets = self._keys(node, block, values)
         keys = [*keys, *more]
         stands: list[tuple[TextNode, TextNode]] = []
         if sets is not None:
@@ -75,8 +76,14 @@ class Groups(Expressions):
             block.plan = filtered(substituted(each, pairs), block.plan)
         return pairs
 
+    def name_windows(self, group: exp.Group | None, block: Block) -> None:
+        """Let entries name the columns `window` and `session_window` that GROUP BY makes."""
+        for each in group.expressions if group is not None else ():
+            if is_call(each, "window", "session_window"):
+                block.aliases[each.name.lower()] = self.of(each, block)
+
     def _keys(
-        self, node: exp.Select, block: Block
+        self, node: exp.Select, block: Block, values: Sequence[TextNode]
     ) -> tuple[list[TextNode], list[list[TextNode]] | None]:
         """What a SELECT groups by, and which of it in each grouping set, if it has several."""
         from sqlglot import exp
@@ -85,6 +92,10 @@ class Groups(Expressions):
         if group is None:
             return [], None
         several = exp.Rollup | exp.Cube | exp.GroupingSets
+        if group.args.get("all") and not group.expressions:
+            is_total = [parts_of_kind("AggregateExpression", [each]) for each in values]
+            plain = [e for e, t in zip(values, is_total, strict=True) if not t]
+            return [each for each in plain if not each.is_constant], None
         if any(value for clause, value in group.args.items() if clause != "expressions"):
             raise Unknown
         special = [each for each in group.expressions if isinstance(each, several)]
@@ -119,10 +130,7 @@ class Groups(Expressions):
             if not 1 <= number <= len(items) or any(each.is_star for each in items):
                 raise Unknown
             node = items[number - 1].unalias()
-        key = self.of(node, block)
-        if is_call(node, "window", "session_window"):
-            block.aliases[node.name.lower()] = key
-        return key
+        return self.of(node, block)
 
     def _expanded(
         self, block: Block, keys: Sequence[TextNode], sets: Sequence[Sequence[TextNode]]

@@ -168,17 +168,18 @@ class _Maker(Groups):
             self._filtered(each, block, pulled)
         if block.uses_outer:
             raise Unknown
+        group = node.args.get("group")
+        self.name_windows(group, block)
         items = list(self._items(node, block))
         having = node.args.get("having")
         values = [value for _, value in items]
         asked = [self.of(having.this, block)] if having is not None else []
         qualify = node.args.get("qualify")
         asked_later = [self.of(qualify.this, block)] if qualify is not None else []
-        group = node.args.get("group")
         calls = parts_of_kind("AggregateExpression", [*values, *asked, *asked_later])
         if group is not None or calls or asked:
             more = _own_columns(pulled, block.plan) if keys else []
-            made = self.grouped(node, block, calls, asked, more)
+            made = self.grouped(node, block, values, calls, asked, more)
             values, asked_later = (
                 [substituted(each, made) for each in found] for found in (values, asked_later)
             )

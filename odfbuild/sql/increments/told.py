@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from odfbuild.fallbacks import fell_back
 from odfbuild.odf.schema import arrow
 from odfbuild.sql.answers import told_once
 from odfbuild.sql.increments.affected_keys import parts_of
@@ -93,6 +94,9 @@ def _told(question: Question) -> Told:
         plan = plan_of(steps, {a: [(n, t) for n, t, _ in columns] for a, columns in given})
         return _needed(plan, views, inputs)
     except (Unknown, RecursionError):
+        return NOT_TOLD
+    except Exception as error:  # a defect here must not keep a dataset from being planned
+        fell_back(__name__, "which records a step needs is told at run time", error)
         return NOT_TOLD
 
 
