@@ -126,6 +126,7 @@ class Base:
         correct: Sequence[str] = (),
         rewrite: Sequence[str] = (),
         forward: Sequence[str] = (),
+        read: Sequence[str] = (),
         *,
         of_branch: bool = False,
         limit: Limit | None = None,
@@ -142,6 +143,7 @@ class Base:
             deletions=tuple(map(Consent.parse, delete)),
             forward=tuple(map(Consent.parse, forward)),
             rewrites=tuple(rewrite),
+            reads=tuple(map(Consent.parse, read)),
             of_branch=of_branch,
             limit=limit,
         )

@@ -60,6 +60,7 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.changes.equality import unpinned
+from odfbuild.plan.ways import Computation
 from odfbuild.sql.forecast import expected_mode
 from odfbuild.sql.mode import WINDOWS, Choice
 from odfbuild.store.branches import Limit
@@ -206,11 +207,13 @@ def stage_transform(
     engine: Callable[[], Engine],
     inputs: Sequence[StepInput],
     scratch: Path,
+    computation: Computation | None = None,
 ) -> Derived:
     """Run the transformation over what is new and add the resulting events.
 
     Adds an `ExecuteTransform` whenever an input advanced or a changed query is brought about, with
-    or without records. `engine` is asked for only where something has to be computed.
+    or without records. `engine` is asked for only where something has to be computed; it keeps to
+    the limits of the planned `computation`.
     """
     state = transaction.state
     vocab = vocabulary_of(state.vocab)
@@ -224,6 +227,9 @@ def stage_transform(
         task = transform_task(
             transaction.alias, state, inputs, scratch, history, now, is_proof=False
         )
+        if computation is not None:
+            most, never = computation.most_records, computation.never_in_full
+            task = replace(task, most_records=most, never_full=never)
         result = engine().transform(task)
         told = result.told
         if told is not None:

@@ -447,7 +447,8 @@ class _Run:
                 self.project.config.engines,
             )
             transaction.add(*([release] if release else []))
-            derived = stage_transform(transaction, self.engine.get, inputs, scratch)
+            planned = item.pending.computation if item.pending is not None else None
+            derived = stage_transform(transaction, self.engine.get, inputs, scratch, planned)
             progress.add(transaction.commit(), derived.records)
             progress.read(derived.read)
             progress.late.update(derived.late)

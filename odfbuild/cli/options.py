@@ -121,17 +121,21 @@ UncacheableOption = Annotated[
         help="Also read sources again that report no version to compare.",
     ),
 ]
+_CONSENTS = ("rebuild", "correct", "forward", "delete", "rewrite", "read")
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild|correct|forward|delete|rewrite:NAME",
-        autocompletion=complete.consents("rebuild", "correct", "forward", "delete", "rewrite"),
+        metavar="rebuild|correct|forward|delete|rewrite|read:NAME",
+        autocompletion=complete.consents(
+            "rebuild", "correct", "forward", "delete", "rewrite", "read"
+        ),
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
         "existing records, apply this changed query to new records only whatever onQueryChange "
-        "says, delete this orphaned chain, or replace this table that somebody else changed; "
-        "rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
+        "says, delete this orphaned chain, replace this table that somebody else changed, or let "
+        "this dataset read more than the policies allow; rebuild:NAME+ and delete:NAME+ include "
+        "all downstream datasets.",
     ),
 ]
 AsOfOption = Annotated[
@@ -363,6 +367,7 @@ def wishes_of(
         deletions=tuple(consent for what, consent in found if what == "delete"),
         forward=tuple(consent for what, consent in found if what == "forward"),
         rewrites=tuple(consent.name for what, consent in found if what == "rewrite"),
+        reads=tuple(consent for what, consent in found if what == "read"),
         of_branch=True,
         limit=limit,
     )
@@ -372,11 +377,10 @@ def _consent(text: str) -> tuple[str, Consent]:
     from odfbuild.plan.changes.consent import Consent
 
     what, _, name = text.partition(":")
-    known = ("rebuild", "correct", "forward", "delete", "rewrite")
-    if what not in known or not name.strip("+"):
+    if what not in _CONSENTS or not name.strip("+"):
         raise typer.BadParameter(
             f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'forward:NAME', "
-            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE'",
+            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE', 'read:NAME'",
             param_hint="--allow",
         )
     return what, Consent.parse(name)

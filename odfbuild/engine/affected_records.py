@@ -20,49 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import Extent, InputSlices, SliceFile
+from odfbuild.engine.contract import Extent, InputSlices, SliceFile, TransformTask
+from odfbuild.errors import PlanError
 from odfbuild.records.key_hash import Hashes, comparable_type, hash_rows
+from odfbuild.sql.increments.parts import Parts, Reading, most_affected, pays
 from odfbuild.store.merged_copies import NO_COPIES
 from odfbuild.values import Value
 
 _LAST = (1 << 62) - 1
 """An offset behind all records."""
-LARGEST_SHARE = 0.25
-"""Of the history: where more of it is affected, two queries over these records cost more than one
-over all of them."""
 _ENDINGS = 1 << 20
 _LAST_BITS = np.uint64(_ENDINGS - 1)
-FEWEST = 100_000
-"""Records of a history for which it pays to look for the affected ones."""
-
-
-class KeyColumn(Value):
-    """A column that holds part of a key.
-
-    With a `length`, the key is what a time was cut to: times of one key are at most as many
-    microseconds apart.
-    """
-
-    name: str
-    length: int = 0
-
-
-class Reading(Value):
-    """One of the places where a query reads an input, and the columns that hold the key there."""
-
-    alias: str
-    columns: tuple[KeyColumn, ...]
-
-
-class Parts(Value):
-    """How a query falls into parts: the readings of each space of keys.
-
-    Records of readings of one space meet only where they have the same key, and those of different
-    spaces never. Inputs in `whole` have no new records, and all of theirs belong to each part.
-    """
-
-    spaces: tuple[tuple[Reading, ...], ...]
-    whole: frozenset[str] = frozenset()
 
 
 class Affected(Value):
@@ -92,14 +60,33 @@ def new_records_of(each: InputSlices) -> int:
 
 def is_worth_it(inputs: Sequence[InputSlices]) -> bool:
     """Whether it may pay to look for the affected records: there are many, and few of them new."""
-    total = records_of(inputs)
-    return total >= FEWEST and sum(map(new_records_of, inputs)) <= total * LARGEST_SHARE
+    return pays(records_of(inputs), sum(map(new_records_of, inputs)))
+
+
+def check_extent(task: TransformTask, extent: Extent | None, *, in_full: bool) -> None:
+    """Raise `PlanError` E0385 where a step would be computed over more records than it may."""
+    if task.most_records is None and not task.never_full:
+        return
+    total = records_of(task.inputs)
+    records = total if in_full or extent is None else extent.records
+    is_many = task.most_records is not None and records > task.most_records
+    if not is_many and not (task.never_full and in_full and is_worth_it(task.inputs)):
+        return
+    which = f"all {total:,}" if in_full else f"{records:,} of {total:,}"
+    raise PlanError(
+        f"the step of '{task.dataset}' needs {which} records of its inputs, which is more than "
+        "policies let it read",
+        code="E0385",
+        dataset=task.dataset,
+        notes=tuple(filter(None, [extent.why if extent is not None else ""])),
+        help=f"let it, this once: odfbuild apply --allow read:{task.dataset}",
+    )
 
 
 def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affected | None:
     """The affected records, in files in `folder`; `None` where these are too many."""
     total = records_of(inputs)
-    left = int(total * LARGEST_SHARE)
+    left = most_affected(total)
     conditions = _conditions(inputs, parts)
     if conditions is None:
         return None

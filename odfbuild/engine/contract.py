@@ -94,7 +94,9 @@ class TransformTask(Value, kw_only=True):
     `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
     first. An engine that is a program also gets the time of the step, the offset of its first
     record, and by `checkpoint()` what its last step kept. `continued`: the records so far are what
-    the same transformation gave for all records of the inputs before the new ones.
+    the same transformation gave for all records of the inputs before the new ones. A changelog that
+    needs more than `most_records` fails, and one that needs all of many although few are new, if
+    that may `never` happen (`never_full`).
     """
 
     dataset: str
@@ -109,6 +111,8 @@ class TransformTask(Value, kw_only=True):
     first_offset: int = 0
     checkpoint: Callable[[], Path | None] = _no_checkpoint
     continued: bool = False
+    most_records: int | None = None
+    never_full: bool = False
 
 
 class BadRecord(Value):

@@ -24,11 +24,12 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
-from odfbuild.project.model import Definition
+from odfbuild.project.model import Config, Definition
 from odfbuild.python_gc import paused_collector
 
 if TYPE_CHECKING:
     from odfbuild.plan.decide import Decider
+    from odfbuild.store.branches import Limit
 
 
 NOTHING_ASKED = Asked()
@@ -63,6 +64,7 @@ def build_plan(facts: PlanFacts, asked: Asked = NOTHING_ASKED) -> Plan:
             | dict(by_policy.refused),
             unpinned=_unpinned(declared, projections, faults),
             by_policy=by_policy,
+            unlimited=frozenset(asked.unlimited),
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}
@@ -112,6 +114,13 @@ def build_plan(facts: PlanFacts, asked: Asked = NOTHING_ASKED) -> Plan:
         external=pinned,
         publications=published,
     )
+
+
+def takes_all(config: Config, limit: Limit | None) -> str:
+    """Why changelogs are always computed over all records here; empty where they are not."""
+    if limit is not None:
+        return "it reads a part of its inputs in this branch"
+    return "a server of Spark Connect computes it" if config.engine.remote else ""
 
 
 def _with_checks(dataset: DatasetPlan, checks: Mapping[str, tuple[str, ...]]) -> DatasetPlan:

@@ -13,9 +13,11 @@ from dataclasses import replace
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetPollingSource, SetTransform
+from odfbuild.plan.appending import Appending
 from odfbuild.plan.changes.correct import asked_for, waiting, waits
 from odfbuild.plan.changes.costs import with_costs
 from odfbuild.plan.changes.diff import NO_DIFFERENCE, Diff, diff, refused
+from odfbuild.plan.changes.limits import refused_by_limits, with_limits
 from odfbuild.plan.changes.policy import refused_by_policy
 from odfbuild.plan.changes.rebuild import as_rebuild
 from odfbuild.plan.columns.evolution import UNCHANGED
@@ -57,6 +59,9 @@ class Decider:
         self.states = self.remaining if self.rebuilt else states
         self.columns = ColumnsAhead(self.states, given.identities.alias, self.facts.memory.lineages)
         self.queries = ChangedQueries(given, self.columns)
+        self.appends = Appending(
+            self.facts.project.definitions, self.states, given.identities.aliases
+        )
         self.unborn = {name for name in given.faults if name not in states}
         """Datasets that have no chain, or none that can be read, and will not get one."""
         self.lost = frozenset(self.unborn)
@@ -174,10 +179,14 @@ class Decider:
             return made, None
         if evolution.effect is not None:
             made = replace(made, columns=evolution.effect)
-        against = refused_by_policy(made, self.config.policies, place)
+        policies = self.config.policies
+        against = refused_by_policy(made, policies, place) or refused_by_limits(
+            made, policies, self.given.unlimited, location
+        )
         if against is not None:
             refusal = against.refusal
             return _assemble(definition, state, against, IDLE, inputs, refusal, location), None
+        made = with_limits(made, policies, self.given.unlimited)
         self.columns.settle(name, evolution)
         return self._with_mode(made, transform), verdict.outlook
 
@@ -231,7 +240,9 @@ class Decider:
         corrected = None
         if folded in self.given.corrected and (changed or is_behind):
             corrected = asked_for(policy.corrected.get(folded))
-        verdict = self._derive(name, transform, inputs, state, places, corrected=corrected)
+        verdict = self._derive(
+            name, transform, inputs, state, places, corrected=corrected, changed=changed
+        )
         if changed and folded in policy.kept:
             stays = Reason(code=ReasonCode.RECORDS_STAY, message=policy.kept[folded])
             difference = replace(difference, reasons=(*difference.reasons, stays))
@@ -264,6 +275,7 @@ class Decider:
         places: _Inputs,
         *,
         corrected: Reason | None,
+        changed: bool,
     ) -> Verdict:
         for index, each in enumerate(inputs):
             if each.lower() in self.unborn:
@@ -281,8 +293,16 @@ class Decider:
         ]
         since = self.facts.slices.since
         verdict = derivative_verdict(
-            name, transform.transform, state, views, since, corrected=corrected
+            name,
+            transform.transform,
+            state,
+            views,
+            since,
+            corrected=corrected,
+            changed=changed,
+            elsewhere=self.facts.takes_all,
         )
+        verdict = _placed_way(verdict, places)
         if verdict.refusal is not None:
             verdict = replace(verdict, refusal=verdict.refusal.at(places.of(None)))
         committed = state.transform.transform if state and state.transform else None
@@ -292,6 +312,18 @@ class Decider:
                 reason = _engine_changed(committed.version, release)
                 return replace(verdict, reasons=(*verdict.reasons, reason))
         return verdict
+
+
+def _placed_way(verdict: Verdict, places: _Inputs) -> Verdict:
+    """The verdict with the place in the file that makes a changelog read all records."""
+    pending = verdict.pending
+    way = pending.computation if pending is not None else None
+    if pending is None or way is None or way.at is None:
+        return verdict
+    path = (*places.path, "transform")
+    at = places.place.in_query(path, way.at.step, way.at.line, way.at.column)
+    way = replace(way, at=None, place=replace(at, snippet=None))
+    return replace(verdict, pending=replace(pending, computation=way))
 
 
 class _Inputs(Value):

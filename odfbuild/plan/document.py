@@ -132,7 +132,12 @@ def pending_data(pending: Pending | None) -> dict[str, Any] | None:
         "exact": pending.exact,
         "files": list(pending.files),
         "compared": pending.compared,
-        "reads": {"least": pending.read_least, "most": pending.read_most},
+        "reads": {
+            "least": pending.read_least,
+            "most": pending.read_most,
+            "bytes": pending.read_bytes,
+        },
+        "computation": pending.computation.to_data() if pending.computation else None,
     }
 
 

@@ -26,6 +26,7 @@ from odfbuild.plan.inputs import States
 from odfbuild.plan.model import (
     Action,
     DatasetPlan,
+    Pending,
     PinnedDataset,
     Plan,
     Reason,
@@ -89,6 +90,7 @@ class Explanation:
     """Why one dataset will run or not.
 
     `last_failure` says how its last run failed, if it did; it is looked up by `apply.receipts`.
+    `pending` is what the run will read, and how it is computed.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Explanation:
     settled: tuple[Evidence, ...]
     refusal: OdfbuildError | None = None
     last_failure: str | None = None
+    pending: Pending | None = None
 
 
 _STATUS = {
@@ -129,6 +132,7 @@ def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Exp
         causes=_Tree(datasets).causes(dataset),
         settled=() if dataset.refusal else tuple(_settled(dataset, folded)),
         refusal=dataset.refusal,
+        pending=dataset.pending,
     )
 
 

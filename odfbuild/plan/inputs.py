@@ -134,7 +134,8 @@ class PlanFacts(Value, kw_only=True):
     reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
     last time and learns what is decided now. `place_of` knows where things stand in definitions,
     `place_of_check` where checks are declared; `unforeseen` makes an error of an exception that
-    came while one dataset was decided. `others` tells which datasets belong to others.
+    came while one dataset was decided. `others` tells which datasets belong to others. `takes_all`
+    says why changelogs are computed over all records here, if they are.
     """
 
     project: Project
@@ -148,6 +149,7 @@ class PlanFacts(Value, kw_only=True):
     others: Others | None = None
     engine_version: str = ""
     memory: Memory = field(default_factory=lambda: Memory({}, {}))
+    takes_all: str = ""
     place_of: Callable[[Definition], Place] = FileOnly
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None
     unforeseen: Callable[[str, Exception], OdfbuildError] = _raised
@@ -160,22 +162,23 @@ class Asked(Value, kw_only=True):
     that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew, those that are
     `corrected` (by `to_correct`) follow a changed query now, and chains that are `deleted` (in the
     order of `to_delete`, with the branches that they are in) go. Settings can ask for the same
-    (`by_policy`).
+    (`by_policy`). Datasets that are `unlimited` may read more than policies let them.
     """
 
     left_out: Collection[str] = ()
     rebuilt: Collection[str] = ()
     corrected: Collection[str] = ()
     deleted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unlimited: Collection[str] = ()
     by_policy: ByPolicy = NOTHING_BY_POLICY
 
 
 class PlanInputs(Value, kw_only=True):
     """What single decisions are made from: the facts, and what is asked, put together.
 
-    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults` and `unpinned`, the
-    datasets of others that were never pulled. `by_policy` is what settings bring about: it is
-    among `rebuilt`, `corrected` and `faults`, too.
+    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `unlimited`, `faults` and
+    `unpinned`, the datasets of others that were never pulled. `by_policy` is what settings bring
+    about: it is among `rebuilt`, `corrected` and `faults`, too.
     """
 
     facts: PlanFacts
@@ -186,3 +189,4 @@ class PlanInputs(Value, kw_only=True):
     faults: Mapping[str, OdfbuildError]
     unpinned: Set[str]
     by_policy: ByPolicy
+    unlimited: Set[str]

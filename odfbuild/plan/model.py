@@ -17,6 +17,7 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.tables import CERTAIN, TablePlan
+from odfbuild.plan.ways import Computation
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.project.model import Definition
 from odfbuild.sql.forecast import expected_mode
@@ -85,6 +86,7 @@ class ReasonCode(Enum):
     FAULTY = "faulty"
     POLICY_ADDITIVE = "policy.additive"
     POLICY_FORWARD_ONLY = "policy.forward-only"
+    POLICY_LIMIT = "policy.limit"
     HEAD_UNMOVED = "head_unmoved"
     HEAD_MOVED = "head_moved"
     BRANCH_ONLY = "branch_only"
@@ -112,8 +114,9 @@ class Pending(Value, kw_only=True):
 
     `records` are new ones. `exact` is false where they are what a source holds, and a merge may
     keep fewer; `compared` where they are compared with the last state, of which most may be no
-    news. `read_least` to `read_most` are read, new or not, each counted once: a changelog is
-    computed over the whole history of its inputs.
+    news. `read_least` to `read_most` are read, new or not, each counted once, in
+    `read_bytes`, where these are known and more than `bytes`. `computation` says how a step in mode
+    `changelog` is computed that may need fewer records than there are.
     """
 
     records: int | None
@@ -123,6 +126,8 @@ class Pending(Value, kw_only=True):
     read_most: int | None = None
     files: tuple[str, ...] = ()
     compared: bool = False
+    read_bytes: int | None = None
+    computation: Computation | None = None
 
 
 class EventChange(Value, kw_only=True):

@@ -37,6 +37,7 @@ from odfbuild.plan.model import (
 )
 from odfbuild.plan.refusal import place_from_data, refusal_from_data
 from odfbuild.plan.tables import TablePlan
+from odfbuild.plan.ways import Computation
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.sql.lineage import Influence
 from odfbuild.sql.mode import Choice, Mode
@@ -247,6 +248,8 @@ def _pending(data: Mapping[str, Any] | None) -> Pending | None:
         compared=data["compared"],
         read_least=data["reads"]["least"],
         read_most=data["reads"]["most"],
+        read_bytes=data["reads"].get("bytes"),
+        computation=Computation.from_data(data.get("computation")),
     )
 
 

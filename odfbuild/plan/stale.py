@@ -14,9 +14,11 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
+from odfbuild.plan.computation import Reading, computation_of
 from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
+from odfbuild.plan.ways import Computation
 from odfbuild.sql.bounds import (
     changes_two_at_most,
     keeps_every_record,
@@ -37,6 +39,8 @@ class Input(Value):
     alias: str
     state: Projection | None
     outlook: ExpectedInput | None
+    appends: bool = False
+    """Whether its new records never take an earlier one back."""
 
 
 Since = Callable[[str, Multihash | None], Interval | None]
@@ -51,11 +55,14 @@ def derivative_verdict(
     since: Since,
     *,
     corrected: Reason | None = None,
+    changed: bool = False,
+    elsewhere: str = "",
 ) -> Verdict:
     """Decide about a derivative dataset whose inputs are decided already.
 
     With a reason why it is `corrected` it runs also without news, so that its records follow a
-    changed query.
+    changed query. `changed`: another transformation is appended before. `elsewhere` says why a
+    changelog takes all records where it is computed, if it does.
     """
     consumed_of = _consumption(projection, inputs)
     untouched = projection is not None and projection.ever_ran and not corrected
@@ -67,7 +74,10 @@ def derivative_verdict(
         if advance is None:
             return _rewritten(name, each, consumed)
         advances.append(advance)
-    return _decide(name, transform, projection, inputs, advances, corrected=corrected)
+    continued = not changed and projection is not None and not projection.query_waits
+    continued &= _made_what_there_is(transform, projection)
+    given = _Given(name, transform, projection, inputs, advances, continued, elsewhere)
+    return _decide(given, corrected=corrected)
 
 
 class _Advance(Value):
@@ -144,15 +154,20 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
 _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")
 
 
-def _decide(
-    name: str,
-    transform: TransformSql,
-    projection: Projection | None,
-    inputs: Sequence[Input],
-    advances: Sequence[_Advance],
-    *,
-    corrected: Reason | None,
-) -> Verdict:
+class _Given(Value):
+    """What a decision follows from. `continued`: the last step was done with the same query."""
+
+    name: str
+    transform: TransformSql
+    projection: Projection | None
+    inputs: Sequence[Input]
+    advances: Sequence[_Advance]
+    continued: bool
+    elsewhere: str
+
+
+def _decide(given: _Given, *, corrected: Reason | None) -> Verdict:
+    projection, inputs, advances = given.projection, given.inputs, given.advances
     # A schema is established by the first run, also when no record came out of it.
     never_ran = projection is None or not (projection.ever_ran or projection.schema)
     reasons = [_NEVER_RAN] if never_ran else [corrected] if corrected else []
@@ -173,7 +188,7 @@ def _decide(
     # What somebody has committed already is read for certain; what is planned may bring nothing.
     sure = never_ran or corrected is not None or any(advance.reason for advance in advances)
     sure = certain and (sure or _brings_records(inputs))
-    cost = _cost(transform, projection, inputs, advances, sure=sure)
+    cost = _cost(given, sure=sure)
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
@@ -201,14 +216,9 @@ class _Cost(Value):
     share: Share | None
 
 
-def _cost(
-    transform: TransformSql,
-    projection: Projection | None,
-    inputs: Sequence[Input],
-    advances: Sequence[_Advance],
-    *,
-    sure: bool,
-) -> _Cost:
+def _cost(given: _Given, *, sure: bool) -> _Cost:
+    transform, projection = given.transform, given.projection
+    inputs, advances = given.inputs, given.advances
     planned = [each.outlook for each in inputs if each.outlook]
     coming = together(planned)
     waiting = sum(advance.records for advance in advances)
@@ -224,7 +234,13 @@ def _cost(
     any_mode = new == whole and not new.least and not (projection and projection.records)
     any_mode &= not is_remote_release(transform.version)
     mode = Mode.MAP if any_mode else expected_mode(transform).mode
-    read = _read(mode, new, whole, sure=sure and all_there)
+    computation = None
+    if mode is Mode.CHANGELOG:
+        computation, read = _computation(given)
+        if not (sure and all_there):
+            read = Amount(0, read.most)
+    else:
+        read = new if mode in (Mode.MAP, Mode.CHECKPOINT) else Amount(0, whole.most)
     aliases = [each.alias for each in inputs]
     brings = None
     if mode is not Mode.CHECKPOINT and never_adds_records(transform, aliases):
@@ -245,16 +261,33 @@ def _cost(
         exact=new.exact,
         read_least=read.least,
         read_most=read.most,
+        read_bytes=_bytes(given, computation),
+        computation=computation,
     )
     return _Cost(pending, brings, exactly, share)
 
 
-def _read(mode: Mode, new: Amount, whole: Amount, *, sure: bool) -> Amount:
-    """How many records of its inputs a run reads."""
-    if mode in (Mode.MAP, Mode.CHECKPOINT):
-        return new
-    # A stream reads those that an open window or a pair can still need.
-    return whole if mode is Mode.CHANGELOG and sure else Amount(0, whole.most)
+def _bytes(given: _Given, computation: Computation | None) -> int | None:
+    """How many bytes of inputs are known to be read where that is more than the new ones."""
+    if computation is None or not computation.reads_all:
+        return None
+    return sum(each.state.data_bytes for each in given.inputs if each.state)
+
+
+def _computation(given: _Given) -> tuple[Computation | None, Amount]:
+    """How a changelog is computed, and how many records of its inputs that reads."""
+    readings = []
+    for each, advance in zip(given.inputs, given.advances, strict=True):
+        coming = together([each.outlook]) if each.outlook else Amount()
+        new = Amount(advance.records, advance.records) + coming
+        readings.append(Reading(each.alias, each.state, new, coming, each.appends))
+    return computation_of(
+        given.transform,
+        given.projection,
+        readings,
+        continued=given.continued,
+        elsewhere=given.elsewhere,
+    )
 
 
 def _most_changes(

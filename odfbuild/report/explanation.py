@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from odfbuild.errors import Location
+from odfbuild.plan.document import pending_data
 from odfbuild.plan.explain import BlockPosition, Cause, DatasetStatus, Explanation
 from odfbuild.report.blame import commit_to_data
 from odfbuild.report.errors import error_to_data, render_error
 from odfbuild.report.forms.words import paint
 from odfbuild.report.outcome import result_word
+from odfbuild.report.plan.computation import computation_lines
 from odfbuild.report.plan.view import reason_line
 from odfbuild.survey.runs import PastRun
 from odfbuild.wording import count
@@ -33,6 +35,8 @@ def render_explanation(explanation: Explanation, *, color: bool = False) -> str:
     """The status of the dataset, the tree of causes, and what is no cause."""
     status = paint(explanation.status.value, _COLORS[explanation.status], on=color)
     lines = [f"{explanation.name}  {status}", *_tree(explanation.causes, "")]
+    ways = list(computation_lines(explanation.pending))
+    lines += ["", "How:", *(f"  {each}" for each in ways)] if ways else []
     if explanation.settled:
         lines += ["", "Not because of:"]
         lines += [f"  {each.what}: {each.because}" for each in explanation.settled]
@@ -50,6 +54,7 @@ def explanation_to_data(explanation: Explanation) -> dict[str, Any]:
         "status": explanation.status.name.lower(),
         "causes": [_cause(cause) for cause in explanation.causes],
         "settled": [{"what": each.what, "because": each.because} for each in explanation.settled],
+        "pending": pending_data(explanation.pending),
         "last_failure": explanation.last_failure,
         "refusal": error_to_data(explanation.refusal)[0] if explanation.refusal else None,
     }

@@ -17,7 +17,7 @@ from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind, SetTransform
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.build import build_plan
+from odfbuild.plan.build import build_plan, takes_all
 from odfbuild.plan.changes.renames import renamed, with_renames
 from odfbuild.plan.graph.build import find_graph
 from odfbuild.plan.graph.dag import Graph
@@ -84,7 +84,8 @@ class PlanRequest(Value, kw_only=True):
     datasets to be computed again, `corrections` changelogs that are to follow their query now,
     `deletions` chains without a definition that are to go, `forward` datasets whose changed query
     holds for new records only, whatever the settings say, `rewrites` tables that may be written
-    anew although somebody else changed them. With `of_branch` a plan in a branch is about
+    anew although somebody else changed them, `reads` datasets that may read more than policies let
+    them. With `of_branch` a plan in a branch is about
     what the branch changes, unless it is about a selection; under a `limit` derivatives read part
     of their inputs.
     """
@@ -97,12 +98,13 @@ class PlanRequest(Value, kw_only=True):
     deletions: tuple[Consent, ...] = ()
     forward: tuple[Consent, ...] = ()
     rewrites: tuple[str, ...] = ()
+    reads: tuple[Consent, ...] = ()
     of_branch: bool = False
     limit: Limit | None = None
 
     def __bool__(self) -> bool:
         asked = self.selection or self.fetch_uncacheable or self.refresh
-        return bool(asked or self.consents or self.deletions)
+        return bool(asked or self.consents or self.deletions or self.reads)
 
     @property
     def consents(self) -> tuple[Consent, ...]:
@@ -185,6 +187,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             due=due,
             others=others,
             engine_version=engine_version(),
+            takes_all=takes_all(project.config, plan_request.limit),
             memory=memory,
             place_of=places,
             place_of_check=partial(_place_of_check, project.config),
@@ -261,11 +264,14 @@ def _as_asked(
     if branch is not None:
         probed.refusals.update(branch.refusals(selected))
     rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)
+    from odfbuild.plan.changes.limits import check_reads
+
     asked = Asked(
         left_out=left_out,
         rebuilt=rebuilt,
         corrected=corrected,
         deleted={name: workspace.branches_of(name) for name in deleted},
+        unlimited=check_reads(plan_request.reads, project.definitions),
         by_policy=policy.settled(left_out, deleted) if policy else NOTHING_BY_POLICY,
     )
     plan = build_plan(replace(fresh, sources=probed.facts, refusals=probed.refusals), asked)

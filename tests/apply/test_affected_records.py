@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
-from odfbuild.engine.spark.queries.modes import one_by_one
+from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
@@ -61,7 +61,7 @@ def test_a_changed_query_is_computed_over_all_records_once(program: Tiny) -> Non
     derived = program.root / "datasets" / "derived.yaml"
     derived.write_text(derived.read_text().replace("DISTINCT id)", "DISTINCT id + 1)"))
     bring(program, "2.csv", RECORDS, 3)
-    assert "computed over" not in applied(program)
+    assert "records of its inputs" not in applied(program)
     bring(program, "3.csv", RECORDS + 3, 3)
     assert "computed over 363 of" in applied(program)
     assert program.run("verify").returncode == 0

@@ -34,6 +34,7 @@ from odfbuild.plan.windows import WindowRecords
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import behind_window, short, size
 from odfbuild.report.forms.yaml_text import yaml_lines
+from odfbuild.report.plan.computation import computation_lines, of_how_many
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
@@ -220,6 +221,7 @@ def _row(
             *_columns(dataset),
             *readers.of(dataset),
             *_mode(dataset),
+            *computation_lines(dataset.pending),
             *_checked_against(dataset),
             *_vintage(dataset),
             *(_windows(windows) if windows else ()),
@@ -439,13 +441,17 @@ def _amount(dataset: DatasetPlan) -> str:
     if pending.bytes:
         text += f" ({size(pending.bytes)})"
     if dataset.inputs and not _reads_new_ones(dataset):
-        text += f"; reads {_range(Amount(pending.read_least, pending.read_most))} in all"
+        text += (
+            f"; reads {_range(Amount(pending.read_least, pending.read_most))}{of_how_many(pending)}"
+        )
     return f"{text}, if there is new data" if Action.POLL in dataset.actions else text
 
 
 def _reads_new_ones(dataset: DatasetPlan) -> bool:
     """Whether a run reads nothing but new records."""
     pending = dataset.pending
+    if pending is not None and pending.computation is not None:
+        return pending.computation.total == pending.records
     everything_is_new = pending is not None and pending.read_most == pending.records
     return everything_is_new or dataset.mode is None or dataset.mode.mode is Mode.MAP
 

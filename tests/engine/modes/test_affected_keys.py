@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from odfbuild.engine import affected_records
 from odfbuild.engine.affected_records import _sorted
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.spark.queries.modes import affected_keys
 from odfbuild.odf.model import TemporalTable, TransformSql
+from odfbuild.sql.increments import affected_keys, parts
 from tests.engine.inputs import sql
 from tests.engine.queries import CHANGELOG
 from tests.engine.stepwise import Derived, Source, millis
@@ -55,8 +55,8 @@ BLOCKS = 4
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Histories are short here, and most of their keys are affected."""
-    monkeypatch.setattr(affected_records, "FEWEST", 0)
-    monkeypatch.setattr(affected_records, "LARGEST_SHARE", 100)
+    monkeypatch.setattr(parts, "FEWEST", 0)
+    monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
 
 
 class Walk:
@@ -401,10 +401,10 @@ def test_short_histories_and_those_with_much_news_are_read_in_full(
         return result.extent
 
     assert extent("parts") is not None
-    monkeypatch.setattr(affected_records, "LARGEST_SHARE", 0.01)
+    monkeypatch.setattr(parts, "LARGEST_SHARE", 0.01)
     assert extent("much") is None
-    monkeypatch.setattr(affected_records, "LARGEST_SHARE", 100)
-    monkeypatch.setattr(affected_records, "FEWEST", 1000)
+    monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
+    monkeypatch.setattr(parts, "FEWEST", 1000)
     assert extent("short") is None
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine import affected_records
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
-from odfbuild.engine.spark.queries import added, changes_of_parts
-from odfbuild.engine.spark.queries.modes import one_by_one
-from odfbuild.engine.spark.queries.modes.one_by_one import Additions, additions_of
-from odfbuild.engine.spark.queries.modes.plan_inputs import Views
+from odfbuild.engine.spark.queries import changes_of_parts
+from odfbuild.sql.increments import one_by_one, parts
+from odfbuild.sql.increments.one_by_one import Additions, additions_of
+from odfbuild.sql.increments.plan_inputs import Views
 from tests.engine.inputs import sql
 from tests.engine.modes.test_affected_keys import BLOCKS, Grammar, Walk, seeds
 from tests.engine.stepwise import Derived, Source
@@ -81,9 +80,8 @@ OTHERS = [
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Histories are short here, and results as large as they are."""
-    monkeypatch.setattr(affected_records, "FEWEST", 0)
-    monkeypatch.setattr(affected_records, "LARGEST_SHARE", 100)
-    monkeypatch.setattr(added, "LARGEST_SHARE", 100)
+    monkeypatch.setattr(parts, "FEWEST", 0)
+    monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
 
 
 def added_up(

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import LARGEST_SHARE, affected, new_records_of, records_of
+from odfbuild.engine.affected_records import affected, new_records_of, records_of
 from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.inputs import has_operations
 from odfbuild.engine.spark.queries.modes import changelog
-from odfbuild.engine.spark.queries.modes.affected_keys import parts_of
 from odfbuild.engine.spark.queries.modes.choose import key_of
 from odfbuild.engine.spark.queries.modes.map import increment_view
-from odfbuild.engine.spark.queries.modes.one_by_one import Additions, Totals
-from odfbuild.engine.spark.queries.modes.plan_inputs import Undivided, Views
 from odfbuild.engine.spark.queries.step import steps_of, tuned
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.engine.spark.results.order import committed_form
+from odfbuild.sql.increments.affected_keys import parts_of
+from odfbuild.sql.increments.one_by_one import Additions, Totals
+from odfbuild.sql.increments.parts import most_affected
+from odfbuild.sql.increments.plan_inputs import Undivided, Views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +47,7 @@ def is_appended(task: TransformTask) -> bool:
 
 def may_be_added(additions: Additions, task: TransformTask) -> bool:
     """Whether what new records are added to is read faster than the inputs."""
-    left = records_of(task.inputs) * LARGEST_SHARE
+    left = most_affected(records_of(task.inputs))
     for file in task.previous() if additions.totals else ():
         left -= pq.read_metadata(file).num_rows
         if left < 0:

@@ -22,15 +22,15 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.added import added, cut, is_appended, may_be_added
 from odfbuild.engine.spark.queries.modes import changelog
-from odfbuild.engine.spark.queries.modes.affected_keys import parts_of
 from odfbuild.engine.spark.queries.modes.choose import key_of
-from odfbuild.engine.spark.queries.modes.one_by_one import additions_of
-from odfbuild.engine.spark.queries.modes.plan_inputs import Undivided, Views
 from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.order import committed_form
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.increments.affected_keys import parts_of
+from odfbuild.sql.increments.one_by_one import additions_of
+from odfbuild.sql.increments.plan_inputs import Undivided, Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

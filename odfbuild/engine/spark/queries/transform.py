@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import is_worth_it
+from odfbuild.engine.affected_records import check_extent, is_worth_it
 from odfbuild.engine.contract import (
     Extent,
     InputSlices,
@@ -211,8 +211,6 @@ def _changelog(
     if _may_be_in_parts(spark, found):
         try:
             parts, extent = changes_of_parts(spark, task, schema, micros)
-            if parts is not None:
-                return (parts, read), extent
         except Exception as error:
             fault = fault_of(error)
             if fault is not None and fault.condition == CANCELLED:
@@ -220,6 +218,12 @@ def _changelog(
             # Where a record belongs to several keys, others of some of these are missing, and an
             # expression may fail for what it never meets in full.
             fell_back(__name__, f"{task.dataset} is computed in full", error, foreseen=bool(fault))
+            parts = None
+        check_extent(task, extent, in_full=parts is None)
+        if parts is not None:
+            return (parts, read), extent
+    else:
+        check_extent(task, None, in_full=True)
     few.tune(spark, inputs.union(task.previous()))
     history_views(spark, task, task.scratch)
     plan, result = result_of(spark, steps_of(task.transform))

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from odfbuild.engine.affected_records import KeyColumn, Parts, Reading
-from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.internals.node import Node, ids_of
-from odfbuild.engine.spark.queries.modes.plan_inputs import (
+from odfbuild.sql.increments.nodes import Node, Reader, ids_of
+from odfbuild.sql.increments.parts import KeyColumn, Parts, Reading
+from odfbuild.sql.increments.plan_inputs import (
     KEEPS_LEFT,
     KEEPS_RIGHT,
     ROW_WISE,
@@ -53,13 +52,27 @@ _LONGEST = {name: micros for names, micros in _UNITS.items() for name in names.s
 
 _WORDS = {"GlobalLimit": "LIMIT", "LocalLimit": "LIMIT", "Offset": "OFFSET", "Sample": "a sample"}
 
+_GROUP = (
+    "group by a column that all inputs with new records have, or join and group in two datasets"
+)
+_TOTALS = (
+    "let it give totals alone, which add up (COUNT, SUM of integers or decimals, MIN, MAX), and "
+    "compute with them in a second dataset; or group by a column"
+)
+_PARTITION = "partition all window functions by one column: `PARTITION BY column`"
+_JOIN = "join by a column that is equal on both sides: `ON a.key = b.key`"
+_TOP = (
+    "take the first ones of each key: `ROW_NUMBER() OVER (PARTITION BY column ORDER BY …)`, and "
+    "keep those with small numbers"
+)
+
 Key = Mapping[int, KeyColumn]
 """The column that holds a key, by the reading of an input: the identity of its node."""
 
 
-def parts_of(catalyst: Catalyst, plan: Node, views: Views) -> Parts:
+def parts_of(reader: Reader, plan: Node, views: Views) -> Parts:
     """The parts of an optimised plan; `Undivided` where it has none."""
-    finder = _Finder(catalyst, views)
+    finder = _Finder(reader, views)
     spaces = []
     for keys in finder.spaces(plan):
         # What only some of the keys lead to is read in full.
@@ -76,8 +89,8 @@ def parts_of(catalyst: Catalyst, plan: Node, views: Views) -> Parts:
 class _Finder(PlanInputs):
     """Walks down a plan; each part reads the inputs in `whole` in full."""
 
-    def __init__(self, catalyst: Catalyst, views: Views) -> None:
-        super().__init__(catalyst, views)
+    def __init__(self, reader: Reader, views: Views) -> None:
+        super().__init__(reader, views)
         self.readings: dict[int, str] = {}
         self._seen: list[Node] = []  # keeps identities of nodes from being used again
 
@@ -105,14 +118,15 @@ class _Finder(PlanInputs):
             case "Aggregate":
                 keys = [self._key(plan.child, each) for each in plan.grouping]
                 words = "GROUP BY" if keys else ""
-                whole = "an aggregation is over all records"
+                whole, help = "an aggregation is over all records", _GROUP if keys else _TOTALS
             case "Window" | "WindowGroupLimit":
                 keys = [self._key(plan.child, each) for each in plan.partitions]
                 words = "PARTITION BY" if keys else ""
-                whole = "a window function is over all records"
+                whole, help = "a window function is over all records", _PARTITION
             case _:
-                raise Undivided(f"{_WORDS.get(kind, kind)} takes all records into account")
-        return [_found(keys, _no_column(words) if words else whole)]
+                words = _WORDS.get(kind, kind)
+                raise Undivided(f"{words} takes all records into account", plan, _TOP)
+        return [_found(keys, _no_column(words) if words else whole, plan, help)]
 
     def _spaces_of_join(self, plan: Node) -> list[list[Key]]:
         keys = [
@@ -124,7 +138,7 @@ class _Finder(PlanInputs):
                 if plan.join_type in kinds and self.is_static(other):
                     self.take_whole(other)
                     return self.spaces(side)
-        return [_found(keys, _no_column("a join"))]
+        return [_found(keys, _no_column("a join"), plan, _JOIN)]
 
     def _key(self, plan: Node, key: Node) -> Key | None:
         """The columns by which `plan` falls into parts whose rows all have one value of `key`.
@@ -220,7 +234,7 @@ class _Finder(PlanInputs):
                     continue
                 case _:
                     return key, length
-            cut = _LONGEST.get((self._catalyst.constant(unit) or "").upper())
+            cut = _LONGEST.get((self._reader.constant(unit) or "").upper())
             if cut is None:
                 return key, length
             length, key = length + cut, below
@@ -245,10 +259,10 @@ class _Finder(PlanInputs):
         return id(plan)
 
 
-def _found(keys: Sequence[Key | None], why_not: str) -> list[Key]:
+def _found(keys: Sequence[Key | None], why_not: str, plan: Node, help: str) -> list[Key]:
     found = [key for key in keys if key]
     if not found:
-        raise Undivided(why_not)
+        raise Undivided(why_not, plan, help)
     return found
 
 

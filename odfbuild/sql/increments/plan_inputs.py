@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.internals.node import Node
+from odfbuild.sql.increments.nodes import Node, Reader
 from odfbuild.values import Value
 
 KEEPS_LEFT = frozenset(
@@ -16,11 +15,20 @@ KEEPS_LEFT = frozenset(
 KEEPS_RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 ROW_WISE = frozenset({"Project", "Filter", "Sort", "Generate", "Expand"})
 """What handles each row alone, besides joins with what does not change."""
+_JOIN_IT = (
+    "make the result of the subquery a dataset of its own, or compare it with a column of each "
+    "record: `WHERE inner.key = outer.key`"
+)
 _CONSTANT = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
 class Undivided(Exception):
-    """A query does not fall into parts; the message says why, for people."""
+    """A query does not fall into parts: why, at which `node` of the plan, and what helps."""
+
+    def __init__(self, why: str, node: Node, help: str) -> None:
+        super().__init__(why)
+        self.node = node
+        self.help = help
 
 
 class Views(Value):
@@ -38,16 +46,16 @@ class Views(Value):
 class PlanInputs:
     """Answers about a plan over `views`; `whole` are unchanged inputs that are read in full."""
 
-    def __init__(self, catalyst: Catalyst, views: Views) -> None:
-        self._catalyst = catalyst
+    def __init__(self, reader: Reader, views: Views) -> None:
+        self._reader = reader
         self._views = views
         self.whole: set[str] = set()
 
     def refuse_subqueries(self, plan: Node) -> None:
         """What a subquery in an expression gives may depend on all records."""
-        for inner in self._catalyst.inner_plans(plan):
+        for inner in self._reader.inner_plans(plan):
             if not self.is_static(inner):
-                raise Undivided("a subquery takes all records into account")
+                raise Undivided("a subquery takes all records into account", inner, _JOIN_IT)
             self.take_whole(inner)
 
     def input_of(self, plan: Node) -> str | None:

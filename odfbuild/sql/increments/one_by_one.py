@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.internals.node import Node, ids_of
-from odfbuild.engine.spark.queries.modes.plan_inputs import (
+from odfbuild.sql.increments.nodes import Node, Reader, ids_of
+from odfbuild.sql.increments.plan_inputs import (
     ROW_WISE,
     PlanInputs,
     Undivided,
@@ -63,9 +62,9 @@ class Additions:
     whole: frozenset[str]
 
 
-def additions_of(catalyst: Catalyst, plan: Node, views: Views) -> Additions | None:
+def additions_of(reader: Reader, plan: Node, views: Views) -> Additions | None:
     """What new records add to the result of an optimised plan; `None`: more, or nobody can tell."""
-    rows = _Rows(catalyst, views)
+    rows = _Rows(reader, views)
     totals = _totals_of(plan, rows) if plan.kind == "Aggregate" else None
     if plan.kind == "Aggregate" and totals is None:
         return None
@@ -118,7 +117,7 @@ class _Rows(PlanInputs):
             return True
         match key.kind:
             case "TruncTimestamp":
-                unit = self._catalyst.constant(key.children[0]) or ""
+                unit = self._reader.constant(key.children[0]) or ""
                 return unit.upper() not in ("", "MICROSECOND")
             case "Cast":
                 return key.child.full_type == "date"

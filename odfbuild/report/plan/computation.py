@@ -1,0 +1,38 @@
+"""How a changelog is computed, and over how many records, in sentences. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odfbuild.plan.model import Pending
+from odfbuild.plan.ways import Way
+
+
+def computation_lines(pending: Pending | None) -> Iterator[str]:
+    """How a changelog is computed; with what makes it read all records, and what to change."""
+    way = pending.computation if pending is not None else None
+    if way is None:
+        return
+    if way.way in _WAYS:
+        yield _WAYS[way.way] + (f": the same {' or '.join(way.keys)}" if way.keys else "")
+        return
+    verb = "may be computed" if way.way is Way.AT_RUN else "computed"
+    place = f", {way.place}" if way.place is not None else ""
+    yield f"{verb} over all records: {way.why}{place}"
+    if way.help:
+        yield f"to change that: {way.help}"
+
+
+_WAYS = {
+    Way.ADDED: "computed from new records alone",
+    Way.TOTALS: "computed from new records alone: their totals are added to those so far",
+    Way.KEYS: "computed over the records of affected keys",
+}
+
+
+def of_how_many(pending: Pending) -> str:
+    """Of how many records a step reads some: of those that there are, where it may need fewer."""
+    way = pending.computation
+    if way is None or way.total is None or way.reads_all:
+        return " in all"
+    return f" of {way.total:,} records"
