@@ -42,7 +42,10 @@ _COMMANDS = {
         "git install, git check, git anchor, git commit",
         "git push, git fetch",
     ),
-    Rule.WHOLE: ("gc, lock list, lock break, doctor, branch list, branch show, branch delete",),
+    Rule.WHOLE: (
+        "gc, lock list, lock break, doctor, branch list, branch show, branch delete",
+        "chains move",
+    ),
     Rule.PROMOTES: ("promote",),
     Rule.FILES: (
         "init, fmt, show, schema, convert, migrate definitions, migrate dbt, version, ci comment",

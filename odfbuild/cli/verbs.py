@@ -57,7 +57,7 @@ SECTIONS = {
         "schema",
     ),
     "Prove": ("test", "verify", "provenance"),
-    "Share": ("pull", "push", "serve", "docs", "table", "storage", "key", "git", "ci"),
+    "Share": ("pull", "push", "serve", "docs", "table", "storage", "chains", "key", "git", "ci"),
     "Maintain": ("branch", "gc", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""

@@ -116,6 +116,7 @@ class Config(Content, kw_only=True):
             elsewhere,
             self.branch,
             git_branch=git_branch,
+            stored_chains=self.chains == "storage",
         )
 
 

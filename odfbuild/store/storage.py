@@ -1,6 +1,7 @@
 """The storage of a project: where the data and checkpoint objects of all its clones are kept.
 
-Chains are small and travel with Git; what they refer to does not. An object is called by the hash
+Chains are small and travel with Git, unless `chains: storage` has their blocks here, too (see
+`stored_blocks`); what they refer to does not. An object is called by the hash
 of its bytes, `<address>/data/<hash>` or `<address>/checkpoints/<hash>`, so that clones, branches
 and environments can share one storage without meeting each other, and whatever comes from it is
 checked before it is used. Nothing is ever replaced there, and nothing is removed.
@@ -83,6 +84,18 @@ class Storage:
         finally:
             staged.unlink(missing_ok=True)
         return True
+
+    def read(self, name: str, limit: int) -> bytes | None:
+        """A small file, such as a block; `None` when it is not there. Its hash is not checked."""
+        return self._ask(lambda place: place.read(name, limit))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return self._ask(lambda place: place.size(name)) is not None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file, whose name says what its bytes are."""
+        self._ask(lambda place: place.write(name, data))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:
