@@ -482,8 +482,8 @@ class DatasetStore(References):
         if self.blocks is not None:
             notes = (*notes, f"storage: {self.blocks.address}")
             help = (
-                "check that the storage is the one that the chain was written to; run `odfbuild "
-                "chains move --to storage` in a clone that has the block"
+                "check that this is the storage to which the chain was written; run `odfbuild "
+                "chains move --to git`, and then `--to storage`, in a clone that has a copy"
             )
         return IntegrityError(
             message,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -28,6 +29,9 @@ _T = TypeVar("_T")
 
 _NO_LIMIT = sys.maxsize
 
+_PAUSE_SECONDS = 30
+"""How long a storage that could not be reached is not asked for blocks again."""
+
 _FOLDER = "check `storage` in odfbuild.yaml: it names a folder, which must be a folder that you "
 "may write to"
 
@@ -43,6 +47,7 @@ class Storage:
         self.address = address
         self._root = root
         self._opened: Place | None = None
+        self._failed: tuple[EnvironmentProblem | None, float] = (None, 0.0)
 
     def __repr__(self) -> str:
         return f"Storage({self.address!r})"
@@ -87,7 +92,14 @@ class Storage:
 
     def read(self, name: str, limit: int) -> bytes | None:
         """A small file, such as a block; `None` when it is not there. Its hash is not checked."""
-        return self._ask(lambda place: place.read(name, limit))
+        failed, since = self._failed
+        if failed is not None and time.monotonic() - since < _PAUSE_SECONDS:
+            raise failed  # thousands of chains do not wait for the same storage in turn
+        try:
+            return self._ask(lambda place: place.read(name, limit))
+        except EnvironmentProblem as error:
+            self._failed = error, time.monotonic()
+            raise
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""

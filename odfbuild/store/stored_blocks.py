@@ -199,8 +199,8 @@ class StoredBlocks:
                     code="E0674",
                     notes=(f"file: {self.storage.address.rstrip('/')}/{name}",),
                     help="restore that file from a copy of the storage, or remove it: "
-                    "`odfbuild chains move --to storage` writes it again in a clone that has "
-                    "its blocks",
+                    "`odfbuild chains move --to git`, and then `--to storage`, write it again in a "
+                    "clone that has copies of its blocks",
                 ) from None
             self._keep(PACKS, end, data)
         with self._mutex:

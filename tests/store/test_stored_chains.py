@@ -111,12 +111,26 @@ def test_a_clone_without_the_key_writes_a_summary_that_nobody_trusts(tmp_path: P
     found = three.projection("a")
     assert found is not None
     assert found.blocks == 6
-    shutil.rmtree(tmp_path / "three" / ".odfbuild")
+
+
+def test_a_storage_that_cannot_be_reached_is_told_apart_from_a_lost_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = long_chain(clone(tmp_path / "one", tmp_path / "lake"), 5)
+    summary_file(store.folder, "head").unlink()
+    committed_to_git(tmp_path / "one", tmp_path / "two")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    two = clone(tmp_path / "two", tmp_path / "lake")
+    two.storage = Storage("s3://bucket/lake", tmp_path)
+    with pytest.raises(EnvironmentProblem) as error:
+        two.projection("a")
+    assert error.value.code == "E0914"
     (tmp_path / "lake").rename(tmp_path / "away")
-    (tmp_path / "lake").write_text("no folder")
-    with pytest.raises((EnvironmentProblem, IntegrityError)) as error:
-        clone(tmp_path / "three", tmp_path / "lake").projection("a")
-    assert error.value.code in ("E0914", "E0802")
+    with pytest.raises(IntegrityError) as lost:
+        clone(tmp_path / "two", tmp_path / "lake").projection("a")
+    assert lost.value.code == "E0802"
 
 
 def test_a_forged_summary_is_noticed(tmp_path: Path) -> None:

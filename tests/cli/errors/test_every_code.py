@@ -23,6 +23,15 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
+    "E0672": (
+        "tests/cli/sharing/test_chains_in_storage.py",
+        "chains in a storage that is not named",
+    ),
+    "E0673": ("tests/store/test_stored_chains.py", "a summary with wrong numbers, signed"),
+    "E0674": ("tests/store/test_stored_chains.py", "a pack that is damaged"),
+    "E0675": ("tests/cli/sharing/test_chains_in_storage.py", "settings on one line"),
+    "E0676": ("tests/cli/sharing/test_chains_in_storage.py", "a forged summary"),
+    "E0914": ("tests/store/test_stored_chains.py", "a storage that is not reached"),
     "E0353": ("tests/apply/derive/test_on_query_change.py", "a consent that contradicts itself"),
     "E0333": (
         "tests/apply/chains/test_reset.py",
