@@ -117,6 +117,7 @@ class Config(Content, kw_only=True):
             self.branch,
             git_branch=git_branch,
             stored_chains=self.chains == "storage",
+            offline=self.given.offline,
         )
 
 

@@ -101,8 +101,7 @@ class DatasetStore(References):
     def block_path(self, block: Multihash) -> Path:
         """Where a block is kept, or a copy of it."""
         file = self.path / "blocks" / str(block)
-        copies = self.blocks.folder if self.blocks is not None and not file.exists() else None
-        return file if copies is None else copies / file.name
+        return file if self.blocks is None or file.exists() else self.blocks.folder / file.name
 
     def has_block(self, block: Multihash) -> bool:
         """Whether a block is there, of this history or of an earlier one."""
@@ -192,18 +191,19 @@ class DatasetStore(References):
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""
         folder = self.path / kind
         names = os.listdir(folder) if folder.is_dir() else ()  # noqa: PTH208
-        found = set(filter(None, map(Multihash.of_file, names)))
+        found = {each for name in names if (each := Multihash.of_file(name)) is not None}
         if kind == "blocks" and self.blocks is not None:
             found.update(self.blocks.here())
         yield from sorted(found)
 
-    def read_raw(self, block: Multihash) -> bytes:
+    def read_raw(self, block: Multihash, *, recent: bool = True) -> bytes:
         """The bytes of a block as they were committed, checked against their hash.
 
+        Where nothing else has it, a summary may, unless `recent` is false.
         Raises `IntegrityError`: E0801 when the bytes differ, E0802 when there is no such block.
         `EnvironmentProblem` E0914 when it is in the storage, and that cannot be used.
         """
-        data = self._block(block)
+        data = self._block(block, recent=recent)
         if data is None:
             raise self._damage("E0802", f"block {block} of '{self.name}' is missing", block)
         if _BLOCK_PREFIX + hashlib.sha3_256(data).digest() != block.binary:
@@ -216,21 +216,27 @@ class DatasetStore(References):
             )
         return data
 
-    def _block(self, block: Multihash) -> bytes | None:
+    def _block(self, block: Multihash, *, recent: bool = True) -> bytes | None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return read_inside(f"{self.folder}/blocks/{block}")
         if self.blocks is None:
             return None
+        data, failure = None, None
         try:
-            return self.blocks.read(block) or self.blocks.search(block, self.references().values())
+            data = self.blocks.read(block) or self.blocks.search(block, self.references().values())
         except EnvironmentProblem as error:
-            raise EnvironmentProblem(
+            failure = EnvironmentProblem(
                 f"blocks of '{self.name}' cannot be read: {error.message}",
                 code="E0914",
                 dataset=self.name,
-                notes=(f"block: {block}", "with `chains: storage` Git has heads, and no blocks"),
+                notes=(f"block: {block}", "with `chains: storage` Git has heads only"),
                 help=error.help,
-            ) from None
+            )
+        if data is None and recent and self.summaries is not None:
+            data = self.summaries.recent(block)
+        if data is None and failure is not None:
+            raise failure
+        return data
 
     def read_block(self, block: Multihash) -> MetadataBlock:
         """A block, checked against its hash; `IntegrityError` as `read_raw`, or E0803."""
@@ -285,7 +291,6 @@ class DatasetStore(References):
         said = self.summaries.known(head) if self.summaries is not None else None
         if said is not None and said.head == head:
             return said.projection.dataset_id
-
         event = self.read_block(self.seed(head)).event
         if not isinstance(event, Seed):
             raise AssertionError("a chain begins with its seed")

@@ -47,6 +47,9 @@ class Summaries(Protocol):
     def read(self, reference: str) -> SignedSummary | None:
         """The summary of a reference, whose signature is not checked."""
 
+    def recent(self, block: Multihash) -> bytes | None:
+        """The bytes of a block that a summary holds."""
+
     def follow(self, reference: str, head: Multihash) -> None:
         """Write the summary at the head that a reference was moved to."""
 

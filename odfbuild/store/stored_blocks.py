@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import IntegrityError
+from odfbuild.errors import EnvironmentProblem, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import read_bounded, stage
@@ -40,12 +40,13 @@ class StoredBlocks:
     """The blocks of one chain in `storage`; `cache` is a folder for copies of them.
 
     Methods may be called from several threads at once. `EnvironmentProblem` E0911 when the storage
-    cannot be used.
+    cannot be used, E0914 when it has to be and this is `offline`.
     """
 
-    def __init__(self, storage: Storage, cache: Path) -> None:
+    def __init__(self, storage: Storage, cache: Path, *, offline: bool = False) -> None:
         self.storage = storage
         self.cache = cache
+        self.offline = offline
         self._packs: OrderedDict[Multihash, Pack] = OrderedDict()
         self._ends: set[Multihash] = set()
         """Blocks with which packs end, as far as what was read before tells."""
@@ -170,12 +171,21 @@ class StoredBlocks:
         return data if data is not None and Multihash.sha3_256(data) == block else None
 
     def _read_single(self, block: Multihash) -> bytes | None:
-        data = self.storage.read(f"{BLOCKS}/{block}", _LARGEST)
+        data = self._fetch(f"{BLOCKS}/{block}")
         if data is not None and Multihash.sha3_256(data) == block:
             self._keep(BLOCKS, block, data)
             with suppress(ValueError):
                 self._expect(Link.of(data))
         return data
+
+    def _fetch(self, name: str) -> bytes | None:
+        if self.offline:
+            raise EnvironmentProblem(
+                "they are in the storage, and this command uses no network",
+                code="E0914",
+                help="run `odfbuild storage pull`, or `odfbuild plan --refresh`",
+            )
+        return self.storage.read(name, _LARGEST)
 
     def _read_packed(self, block: Multihash) -> bytes | None:
         found = self._pack(block)
@@ -188,7 +198,7 @@ class StoredBlocks:
         known = known or self._cached_pack(end)
         if known is None:
             name = f"{PACKS}/{end}"
-            data = self.storage.read(name, _LARGEST)
+            data = self._fetch(name)
             if data is None:
                 return None
             try:

@@ -7,7 +7,9 @@ one that somebody else signed is an error.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.summary import ChainSummary, SignedSummary
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.keys import PrivateKeys
+
+_RECENT, _MOST_RECENT = 3, 12
+"""How many of the newest blocks a summary holds, and how many at most to reach one with data."""
 
 FOLDER = "summaries"
 """The name in `info/`."""
@@ -84,10 +89,37 @@ class SignedSummaries:
         else:
             blocks, met = self._store.summary(head, before.head if before is not None else None)
             now = ChainSummary.of(before if met else None, blocks)
-        signed = SignedSummary.sign(now, self._keys.key(now.projection.dataset_id))
+        key = self._keys.key(now.projection.dataset_id)
+        signed = SignedSummary.sign(now, key, self._newest(head))
         file = self._file(reference)
         make_folder(file.parent)
         write_file(file, signed.encode())
+
+    def recent(self, block: Multihash) -> bytes | None:
+        """The bytes of a block that a summary holds, which may be others."""
+        for reference in dict.fromkeys((self._store.branch or HEAD, HEAD)):
+            with contextlib.suppress(IntegrityError):
+                found = self.read(reference)
+                for each in found.recent if found is not None else ():
+                    if Multihash.sha3_256(each) == block:
+                        return each
+        return None
+
+    def _newest(self, head: Multihash) -> tuple[bytes, ...]:
+        """The newest blocks, and what lies between them and the newest one with data.
+
+        A plan looks at these for datasets downstream.
+        """
+        from odfbuild.odf.model import AddData, ExecuteTransform
+
+        found: list[bytes] = []
+        has_data = False
+        for hash, block in islice(self._store.walk(head), _MOST_RECENT):
+            found.append(self._store.read_raw(hash))
+            has_data = has_data or isinstance(block.event, AddData | ExecuteTransform)
+            if has_data and len(found) >= _RECENT:
+                break
+        return tuple(found)
 
     def _trusted(self, head: Multihash) -> ChainSummary | None:
         """What `known` gives; a damaged or forged one is about to be replaced."""

@@ -54,7 +54,7 @@ class Workspace:
     for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
     appended goes there, under a `limit` if its inputs are read in part; a branch that is begun
     remembers the `git_branch` that it was begun on. With `stored_chains` the storage has the blocks
-    of chains, and `cache` copies of them.
+    of chains, and `cache` copies of them; if it is `offline`, these alone are read.
     Methods may be called from several threads at once.
     """
 
@@ -70,6 +70,7 @@ class Workspace:
         git_branch: str | None = None,
         *,
         stored_chains: bool = False,
+        offline: bool = False,
     ) -> None:
         self.state = state
         self.keys = keys
@@ -80,6 +81,7 @@ class Workspace:
         self.limit = limit
         self.git_branch = git_branch
         self.stored_chains = stored_chains and storage is not None
+        self.offline = offline
         self._references = (HEAD,) if branch is None else (branch, HEAD)
         own = branch_cache(cache, branch) if branch is not None else None
         self._projections = ProjectionCache(cache, own)
@@ -93,7 +95,8 @@ class Workspace:
         found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
         if limit == self.limit:
             return self
-        return Workspace(*found, limit, stored_chains=self.stored_chains)
+        chains = {"stored_chains": self.stored_chains, "offline": self.offline}
+        return Workspace(*found, limit, **chains)
 
     # --- Finding ---
 
@@ -221,7 +224,8 @@ class Workspace:
             from odfbuild.store.stored_blocks import StoredBlocks
             from odfbuild.store.summaries import SignedSummaries
 
-            store.blocks = StoredBlocks(self.storage, self.cache / "chains" / name)
+            copies = self.cache / "chains" / name
+            store.blocks = StoredBlocks(self.storage, copies, offline=self.offline)
             store.summaries = SignedSummaries(store, self.private_keys)
         return store
 

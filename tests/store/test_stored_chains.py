@@ -312,6 +312,8 @@ def test_a_block_that_is_not_what_was_committed_is_an_error(tmp_path: Path) -> N
     with pytest.raises(IntegrityError) as error:
         store.read_raw(head)
     assert error.value.code == "E0801"
+    (tmp_path / "lake" / "blocks" / str(head)).unlink()
+    assert store.read_block(head).sequence_number == 3, "the summary beside the head has it"
 
 
 @settings(max_examples=15, deadline=None)

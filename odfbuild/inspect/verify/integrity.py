@@ -180,7 +180,8 @@ def _read_stored(
     while current is not None:
         if current not in intact:
             try:
-                intact[current] = store.read_block(current)
+                data = store.read_raw(current, recent=False)
+                intact[current] = store.decode(current, data)
             except IntegrityError as error:
                 if error.code == "E0802":
                     return []  # what lacks is told with the block that refers to it

@@ -7,6 +7,7 @@ it again. It lies beside the head as `info/summaries/<reference>`. Pure.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
@@ -80,15 +81,21 @@ class OtherRelease(ValueError):
 
 
 class SignedSummary(Value):
-    """A summary, and the proof that the dataset's key signed it; `None`: nobody did."""
+    """A summary, and the proof that the dataset's key signed it; `None`: nobody did.
+
+    `recent` are the bytes of some of the newest blocks, which their hashes vouch for.
+    """
 
     summary: ChainSummary
     proof: Proof | None
+    recent: tuple[bytes, ...] = ()
 
     @classmethod
-    def sign(cls, summary: ChainSummary, key: Ed25519PrivateKey | None) -> Self:
+    def sign(
+        cls, summary: ChainSummary, key: Ed25519PrivateKey | None, recent: tuple[bytes, ...] = ()
+    ) -> Self:
         """Sign a summary with the key of its dataset, if that is there."""
-        return cls(summary, None if key is None else sign(summary, key))
+        return cls(summary, None if key is None else sign(summary, key), recent)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -110,6 +117,7 @@ class SignedSummary(Value):
                     msgspec.convert(said["state"], ChainState),
                 ),
                 None if proof is None else Proof.parse(proof),
+                tuple(map(base64.b64decode, document["recent"])),
             )
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from None
@@ -123,7 +131,8 @@ class SignedSummary(Value):
     def encode(self) -> bytes:
         """The bytes of the file."""
         proof = None if self.proof is None else self.proof.data
-        document = {"summary": self.summary.data, "proof": proof}
+        recent = [base64.b64encode(each).decode("ascii") for each in self.recent]
+        document = {"summary": self.summary.data, "proof": proof, "recent": recent}
         return json.dumps(document, indent=1, sort_keys=True).encode("ascii") + b"\n"
 
     @property

@@ -111,6 +111,40 @@ def test_a_clone_plans_without_the_storage_and_applies_with_it(
     assert program.ok("verify").out.startswith("Verified 3 datasets")
 
 
+def test_a_plan_that_needs_older_blocks_says_so_of_that_dataset_only(
+    stored: Tiny, odfbuild: Program
+) -> None:
+    stored.derive("other", QUERY)
+    odfbuild.apply()
+    for number in range(2, 7):
+        line = f"2024-0{number}-01 00:00:00,{number}0,1"
+        (stored.root / "data" / f"{number}.csv").write_text(f"event_time,id,value\n{line}\n")
+        odfbuild.ok("apply", "-y", "root", "other" if number < 6 else "root")
+    commit(stored)
+    _, program = clone(odfbuild, stored.root)
+    said = program("plan")
+    assert "E0914" in said.out
+    assert "other" in said.out
+    assert "1 new record" in said.out
+    assert "1 dataset refused" in said.out
+    assert "E0914" not in program.ok("plan", "--refresh").out
+
+
+def test_plan_does_not_connect_to_a_storage_that_a_pull_request_names(
+    stored: Tiny, odfbuild: Program
+) -> None:
+    for summary in (stored.root / "chains").glob("*/info/summaries/head"):
+        summary.unlink()
+    shutil.rmtree(stored.root / ".odfbuild")
+    said = odfbuild("plan")
+    assert "E0914" in said.out + said.err
+    assert "uses no network" in said.out + said.err
+    assert "No changes" in odfbuild.ok("plan", "--refresh").out
+    shutil.rmtree(stored.root / ".odfbuild")
+    odfbuild.ok("storage", "pull")
+    assert "No changes" in odfbuild.ok("plan").out
+
+
 def test_two_clones_that_append_at_once_lose_nothing(stored: Tiny, odfbuild: Program) -> None:
     odfbuild.ok("git", "install")
     commit(stored)
@@ -187,7 +221,7 @@ def test_a_forged_summary_stops_the_plan_of_its_dataset_only(
     said = odfbuild("plan")
     assert "E0676" in said.err + said.out
     file.unlink()
-    assert "No changes" in odfbuild.ok("plan").out
+    assert "No changes" in odfbuild.ok("plan", "--refresh").out
     odfbuild.ok("chains", "move", "--to", "storage")
     assert file.is_file()
 

@@ -213,7 +213,8 @@ class _Chain(DatasetStore):
 
     ask: Callable[[Multihash], bytes] | None = None
 
-    def read_raw(self, block: Multihash) -> bytes:
+    def read_raw(self, block: Multihash, *, recent: bool = True) -> bytes:
+        """The bytes of a block, as the command has them."""
         return super().read_raw(block) if self.ask is None else self.ask(block)
 
 
