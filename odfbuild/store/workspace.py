@@ -95,8 +95,7 @@ class Workspace:
         found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
         if limit == self.limit:
             return self
-        chains = {"stored_chains": self.stored_chains, "offline": self.offline}
-        return Workspace(*found, limit, **chains)
+        return Workspace(*found, limit, stored_chains=self.stored_chains, offline=self.offline)
 
     # --- Finding ---
 
