@@ -157,6 +157,7 @@ $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(BENCH_ENV)-snakemake/.installed
 	@tools/system_packages flatc=flatbuffers-compiler nginx
 	$(BIN)/python benchmarks/chains.py
+	$(BIN)/python benchmarks/git.py
 	$(BIN)/python benchmarks/sharing.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/ingest.py --duckdb $(BENCH_ENV)/bin/python

@@ -28,6 +28,7 @@ from odfbuild.survey.names import block_in, existing
 
 if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
+    from odfbuild.apply.move_chains import ChainPlace, MovedChains
     from odfbuild.apply.options import Listener
     from odfbuild.apply.reset import Reset
     from odfbuild.exchange.repositories.outcome import Transfer
@@ -428,6 +429,19 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         copied = pullable(self.objects(*datasets))
         pull(self.workspace(), copied)
         return copied
+
+    def move_chains(
+        self, to: ChainPlace, *, dry_run: bool = False, lock_timeout: float = LOCK_TIMEOUT
+    ) -> MovedChains:
+        """Move the blocks of all chains to the `storage`, or back to `git`, as they are.
+
+        Writes `chains` into odfbuild.yaml. With `dry_run` nothing is changed. What an interrupted
+        move left is completed. Waits `lock_timeout` seconds for datasets that others work on.
+        """
+        from odfbuild.apply.move_chains import move_chains
+
+        waiting = Waiting(seconds=lock_timeout)
+        return move_chains(self.config(), to, dry_run=dry_run, waiting=waiting)
 
     def commit_chains(
         self,

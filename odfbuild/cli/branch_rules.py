@@ -6,6 +6,7 @@ holds to this one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,10 @@ _COMMANDS = {
         "git install, git check, git anchor, git commit",
         "git push, git fetch",
     ),
-    Rule.WHOLE: ("gc, lock list, lock break, doctor, branch list, branch show, branch delete",),
+    Rule.WHOLE: (
+        "gc, lock list, lock break, doctor, branch list, branch show, branch delete",
+        "chains move",
+    ),
     Rule.PROMOTES: ("promote",),
     Rule.FILES: (
         "init, fmt, show, schema, convert, migrate definitions, migrate dbt, version, ci comment",
@@ -84,6 +88,18 @@ _HELP = {
     "git fetch": "leave --branch out; the argument names the branch",
     "git commit": "leave --branch out; `--git-branch` names the branch of Git to push to",
 }
+
+
+_OFFLINE = ("plan", "validate", "lint", "fmt", "git check")
+"""Commands that are safe on pull requests of anybody: a project must not make them connect."""
+
+
+def keep_offline(ctx: Any) -> None:
+    """Let a command that uses no network read no blocks from a storage either."""
+    state: Context | None = ctx.obj
+    if state is None or ctx.params.get("refresh") or command_of(ctx) not in _OFFLINE:
+        return
+    ctx.obj = replace(state, given=replace(state.given, offline=True))
 
 
 def command_of(ctx: Any) -> str:

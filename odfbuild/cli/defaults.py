@@ -49,9 +49,10 @@ class Verb(KeepsDefaults, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Call the function of the verb."""
-        from odfbuild.cli.branch_rules import check_branch
+        from odfbuild.cli.branch_rules import check_branch, keep_offline
 
         check_branch(ctx)
+        keep_offline(ctx)
         return super().invoke(ctx)
 
 

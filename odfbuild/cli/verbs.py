@@ -57,7 +57,19 @@ SECTIONS = {
         "schema",
     ),
     "Prove": ("test", "verify", "provenance"),
-    "Share": ("pull", "push", "serve", "docs", "passport", "table", "storage", "key", "git", "ci"),
+    "Share": (
+        "pull",
+        "push",
+        "serve",
+        "docs",
+        "passport",
+        "table",
+        "storage",
+        "chains",
+        "key",
+        "git",
+        "ci",
+    ),
     "Maintain": ("branch", "gc", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""

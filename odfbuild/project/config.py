@@ -13,7 +13,7 @@ from typing import Any
 
 from odfbuild.declared_settings import Misfit, read
 from odfbuild.engine.settings import EngineSettings, refused
-from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.errors import ChainError, Errors, Location, ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.environments import (
@@ -107,10 +107,18 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
             errors.extend(wrong_tables(content, text, FILE))
     if errors:
         raise Errors(errors)
-    storage = content.storage
+    storage, chains = content.storage, content.chains
     if given.env is not None:
         check_environment(root, content.environments, given.env)
-        storage = content.environments.get(given.env, Environment()).storage or storage
+        own = content.environments.get(given.env, Environment())
+        storage, chains = own.storage or storage, own.chains or chains
+    if chains == "storage" and storage is None:
+        raise ChainError(
+            "`chains: storage` needs a storage, and there is none",
+            code="E0672",
+            location=locate(text, FILE, 0, ("content", "chains")),
+            help="name one beside it, such as `storage: s3://bucket/prefix`, or remove the line",
+        )
     datasets, state = root / content.datasets_folder, root / state_of(content, given.env)
     boundary.check_open(state, hidden=True)
     for each in (datasets, *([root / VARS / f"{given.env}.yaml"] if given.env else ())):
@@ -118,6 +126,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     plain = data["content"]
     changed = {
         "storage": storage,
+        "chains": chains,
         "vars": variables(root, content.vars, given),
         "ingest": read(IngestSettings, {**plain.get("ingest", {}), **machine["ingest"]}),
         "engine": read(EngineSettings, merged(plain.get("engine", {}), machine["engine"])),

@@ -116,6 +116,8 @@ class Config(Content, kw_only=True):
             elsewhere,
             self.branch,
             git_branch=git_branch,
+            stored_chains=self.chains == "storage",
+            offline=self.given.offline,
         )
 
 

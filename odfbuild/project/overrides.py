@@ -10,7 +10,8 @@ from odfbuild.values import Value
 class Overrides(Value, kw_only=True):
     """The environment, the branch, files of variables, and variables as text by name.
 
-    `process` are those of the process environment, without their prefix.
+    `process` are those of the process environment, without their prefix. `offline`: blocks of
+    chains are not fetched from the storage.
     """
 
     env: str | None = None
@@ -18,6 +19,7 @@ class Overrides(Value, kw_only=True):
     files: tuple[Path, ...] = ()
     process: tuple[tuple[str, str], ...] = ()
     values: tuple[tuple[str, str], ...] = ()
+    offline: bool = False
 
 
 NO_OVERRIDES = Overrides()

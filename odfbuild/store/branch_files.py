@@ -17,6 +17,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import info_file
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import Reachable, reachable
+from odfbuild.store.summaries import summary_file
 
 if TYPE_CHECKING:
     from odfbuild.odf.identity import DatasetId
@@ -75,7 +76,11 @@ def own_files(
         beside=tuple(
             file
             for name in ours
-            for file in (store.path / "refs" / name, info_file(store.folder, name))
+            for file in (
+                store.path / "refs" / name,
+                info_file(store.folder, name),
+                summary_file(store.folder, name),
+            )
         ),
     )
 

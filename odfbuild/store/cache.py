@@ -5,7 +5,6 @@ A projection is cached under the head that it belongs to, so it is right or not 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,20 +12,13 @@ from pathlib import Path
 from msgspec import Raw
 
 from odfbuild.errors import IntegrityError
-from odfbuild.odf.chain.projection import Projection, QueryEra
-from odfbuild.odf.identity import DatasetAlias, DatasetId
-from odfbuild.odf.model.record import Record
+from odfbuild.odf.chain.projection import Projection, QueryEra, layout
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.python_gc import paused_collector
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import packed, read_disposable, unpacked, write_disposable
-from odfbuild.values import Value
 
-_PARTS = (Projection, QueryEra, Multihash, Timestamp, DatasetId, DatasetAlias)
-_CLASSES: list[type[Value]] = [*_PARTS, *Record.__subclasses__()]
-_LAYOUT = [(each.__name__, each.__struct_fields__) for each in _CLASSES]
-_STAMP = b"odfbuild projections 3\n" + hashlib.sha256(repr(sorted(_LAYOUT)).encode()).digest()
+_STAMP = b"odfbuild projections 3\n" + layout(Projection, QueryEra).encode()
 """Changes whenever projections would be understood differently: other releases keep them."""
 
 _Entry = tuple[bytes, bytes, Raw | None]

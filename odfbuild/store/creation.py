@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import ChainError, StaleHeadError
-from odfbuild.odf.identity import DatasetAlias, DatasetId
+from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import has_references
 from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
@@ -35,8 +35,7 @@ from odfbuild.store.keys import new_pair, prepare_key_folder
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.store.branches import Limit
-    from odfbuild.store.storage import ObjectKind, Storage
+    from odfbuild.store.storage import ObjectKind
 
 _GITIGNORE = b"""\
 # Data and checkpoints live beside the chains, but outside Git; so do files that are being written.
@@ -51,24 +50,16 @@ StagedObjects = Sequence[tuple[Path, Multihash]]
 def create_dataset(
     state: Path,
     keys: Path,
-    alias: str,
+    store: DatasetStore,
     kind: DatasetKind,
     events: Sequence[MetadataEvent],
     system_time: Timestamp,
     objects: StagedObjects = (),
     checkpoints: StagedObjects = (),
-    storage: Storage | None = None,
-    branch: str | None = None,
-    limit: Limit | None = None,
-    git_branch: str | None = None,
-) -> tuple[DatasetStore, DatasetId]:
-    """Create the dataset; see `Workspace.create`."""
+) -> DatasetId:
+    """Create the dataset in `store`; see `Workspace.create`."""
     from odfbuild.odf.model import Seed
 
-    name = str(DatasetAlias.parse(alias))
-    store = DatasetStore(
-        state / name, name, storage, branch=branch, limit=limit, git_branch=git_branch
-    )
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:
@@ -78,7 +69,7 @@ def create_dataset(
             mark(store, dataset_id.multibase, folders)
             with beside(
                 partial(store_key, keys, dataset_id, pem),
-                partial(write_file, store.path / "info" / "alias", name.encode()),
+                partial(write_file, store.path / "info" / "alias", store.name.encode()),
             ):
                 store.put_objects("data", objects)
                 store.put_objects("checkpoints", checkpoints)
@@ -89,7 +80,7 @@ def create_dataset(
                 clear_unfinished(store.path, keys)
             raise
         (store.path / MARKER).unlink(missing_ok=True)
-    return store, dataset_id
+    return dataset_id
 
 
 @contextlib.contextmanager

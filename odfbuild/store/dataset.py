@@ -3,6 +3,8 @@
 Layout: `blocks/<hash>`, `data/<hash>`, `checkpoints/<hash>`, `refs/head` (hash text, no newline),
 `info/alias`, and `refs/<branch>` of branches (see `branches`). A commit goes data object →
 checkpoint object → blocks → head; before the last step nothing is visible, after it everything is.
+With `chains: storage` new blocks lie in the storage (`stored_blocks`), and a summary follows each
+reference (`summaries`). Blocks that the folder has are read from it in either case.
 Sources: Open Data Fabric, "Dataset Layout"; reference behaviour, write order and atomicity.
 """
 
@@ -15,7 +17,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from odfbuild.errors import ChainError, IntegrityError
+from odfbuild.errors import ChainError, EnvironmentProblem, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.branches import Limit, info_file
@@ -24,9 +26,11 @@ from odfbuild.store.files import (
     UnfitFile,
     folder_lock,
     is_file_inside,
+    look_new,
     make_folder,
     move_files,
     read_inside,
+    size_of,
     stage,
     sync_folder,
     write_file,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.state import ChainState
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
+    from odfbuild.store.outside import BlocksElsewhere, Summaries
     from odfbuild.store.storage import Storage
 
 FOLDERS = ("blocks", "refs", "data", "checkpoints", "info")
@@ -67,7 +72,8 @@ class DatasetStore(References):
     """The dataset in the folder `path`, which need not exist yet; `name` is used in messages.
 
     With a `storage`, objects go there too, and those that are not in the folder come from there;
-    what it does not have either comes from `elsewhere`. `References` says what a `branch` does.
+    what it does not have either comes from `elsewhere`. With `blocks`, new ones go there instead of
+    the folder, and `summaries` follow references. `References` says what a `branch` does.
     """
 
     def __init__(
@@ -83,6 +89,8 @@ class DatasetStore(References):
         super().__init__(path, name, branch, limit, git_branch)
         self.storage = storage
         self.elsewhere = elsewhere
+        self.blocks: BlocksElsewhere | None = None
+        self.summaries: Summaries | None = None
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
@@ -91,8 +99,13 @@ class DatasetStore(References):
     # --- Reading ---
 
     def block_path(self, block: Multihash) -> Path:
-        """Where a block is kept."""
-        return self.path / "blocks" / str(block)
+        """Where a block is kept, or a copy of it."""
+        file = self.path / "blocks" / str(block)
+        return file if self.blocks is None or file.exists() else self.blocks.folder / file.name
+
+    def has_block(self, block: Multihash) -> bool:
+        """Whether a block is there, of this history or of an earlier one."""
+        return self._block(block) is not None
 
     def object_path(self, kind: ObjectKind, hash: Multihash) -> Path:
         """Where a data or checkpoint object is kept, whether or not it is there."""
@@ -177,21 +190,22 @@ class DatasetStore(References):
     def stored(self, kind: ObjectKind | Literal["blocks"]) -> Iterator[Multihash]:
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""
         folder = self.path / kind
-        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():  # noqa: PTH208
-            if (found := Multihash.of_file(name)) is not None:
-                yield found
+        names = os.listdir(folder) if folder.is_dir() else ()  # noqa: PTH208
+        found = {each for name in names if (each := Multihash.of_file(name)) is not None}
+        if kind == "blocks" and self.blocks is not None:
+            found.update(self.blocks.here())
+        yield from sorted(found)
 
-    def read_raw(self, block: Multihash) -> bytes:
+    def read_raw(self, block: Multihash, *, recent: bool = True) -> bytes:
         """The bytes of a block as they were committed, checked against their hash.
 
+        Where nothing else has it, a summary may, unless `recent` is false.
         Raises `IntegrityError`: E0801 when the bytes differ, E0802 when there is no such block.
+        `EnvironmentProblem` E0914 when it is in the storage, and that cannot be used.
         """
-        try:
-            data = read_inside(f"{self.folder}/blocks/{block}")
-        except FileNotFoundError:
-            raise self._damage(
-                "E0802", f"block {block} of '{self.name}' is missing", block
-            ) from None
+        data = self._block(block, recent=recent)
+        if data is None:
+            raise self._damage("E0802", f"block {block} of '{self.name}' is missing", block)
         if _BLOCK_PREFIX + hashlib.sha3_256(data).digest() != block.binary:
             found = Multihash.sha3_256(data)
             raise self._damage(
@@ -200,6 +214,28 @@ class DatasetStore(References):
                 block,
                 f"its bytes hash to {found}",
             )
+        return data
+
+    def _block(self, block: Multihash, *, recent: bool = True) -> bytes | None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return read_inside(f"{self.folder}/blocks/{block}")
+        if self.blocks is None:
+            return None
+        data, failure = None, None
+        try:
+            data = self.blocks.read(block) or self.blocks.search(block, self.references().values())
+        except EnvironmentProblem as error:
+            failure = EnvironmentProblem(
+                f"blocks of '{self.name}' cannot be read: {error.message}",
+                code="E0914",
+                dataset=self.name,
+                notes=(f"block: {block}", "with `chains: storage` Git has heads only"),
+                help=error.help,
+            )
+        if data is None and recent and self.summaries is not None:
+            data = self.summaries.recent(block)
+        if data is None and failure is not None:
+            raise failure
         return data
 
     def read_block(self, block: Multihash) -> MetadataBlock:
@@ -252,6 +288,9 @@ class DatasetStore(References):
         """The identity that the history which ends with `head` begins with."""
         from odfbuild.odf.model import Seed
 
+        said = self.summaries.known(head) if self.summaries is not None else None
+        if said is not None and said.head == head:
+            return said.projection.dataset_id
         event = self.read_block(self.seed(head)).event
         if not isinstance(event, Seed):
             raise AssertionError("a chain begins with its seed")
@@ -293,8 +332,8 @@ class DatasetStore(References):
             if self.storage is not None:
                 self.storage.put(kind, hash, staged)
             target = self.object_path(kind, hash)
-            if _size_of(target) == staged.stat().st_size:
-                _renew(target)
+            if size_of(target) == staged.stat().st_size:
+                look_new(target)
                 staged.unlink()
             else:
                 moves[staged] = target
@@ -304,19 +343,21 @@ class DatasetStore(References):
 
     def put_block(self, data: bytes) -> Multihash:
         """Store the bytes of a block, its own or a peer's; returns the hash. No head moves."""
-        [hash] = self.put_blocks([data])
-        return hash
+        return self.put_blocks([data])[0]
 
     def put_blocks(self, blocks: Sequence[bytes]) -> list[Multihash]:
-        """Store several blocks like `put_block`; returns their hashes."""
+        """Store several blocks like `put_block`, oldest first; returns their hashes."""
+        hashes = [Multihash.sha3_256(data) for data in blocks]
+        if self.blocks is not None:
+            self.blocks.put(blocks)
+            return hashes
         folder = self.path / "blocks"
         make_folder(folder)
-        hashes = [Multihash.sha3_256(data) for data in blocks]
         moves = {}
         for hash, data in zip(hashes, blocks, strict=True):
-            target = self.block_path(hash)
+            target = folder / str(hash)
             if self._holds(target, data):
-                _renew(target)
+                look_new(target)
             else:
                 moves[stage(folder, data, durable=False)] = target
         move_files(moves, folder)
@@ -337,6 +378,16 @@ class DatasetStore(References):
             (self.path / "refs" / branch).unlink()
             sync_folder(self.path / "refs")
             info_file(self.folder, branch).unlink(missing_ok=True)
+            if self.summaries is not None:
+                self.summaries.remove(branch)
+
+    def _before_move(self, head: Multihash) -> None:
+        if self.blocks is not None:
+            self.blocks.anchor(head, self.read_raw(head))
+
+    def _moved(self, reference: str, head: Multihash) -> None:
+        if self.summaries is not None:
+            self.summaries.follow(reference, head)
 
     def append(
         self,
@@ -411,6 +462,9 @@ class DatasetStore(References):
         known, state = self._rules or (None, None)
         if head is None:
             return None
+        if state is None and self.summaries is not None:
+            said = self.summaries.known(head)
+            known, state = (said.head, said.state) if said else (None, None)
         blocks, met = self.summary(head, known)
         if not met:
             state = None
@@ -429,28 +483,18 @@ class DatasetStore(References):
             return False
 
     def _damage(self, code: str, message: str, block: Multihash, *notes: str) -> IntegrityError:
+        help = "restore that file (git checkout, or a backup)"
+        if self.blocks is not None:
+            notes = (*notes, f"storage: {self.blocks.address}")
+            help = (
+                "check that this is the storage to which the chain was written; run `odfbuild "
+                "chains move --to git`, and then `--to storage`, in a clone that has a copy"
+            )
         return IntegrityError(
             message,
             code=code,
             dataset=self.name,
             notes=(*notes, f"file: {self.block_path(block)}"),
-            help="restore that file (git checkout, or a backup), or remove the folder of the "
-            "dataset and pull it again, if it is published; "
-            f"`odfbuild verify {self.name}` lists all damage",
+            help=f"{help}, or remove the folder of the dataset and pull it again, if it is "
+            f"published; `odfbuild verify {self.name}` lists all damage",
         )
-
-
-def _size_of(file: Path) -> int | None:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return None
-
-
-def _renew(file: Path) -> None:
-    """Make a file that was there already look new, lest garbage collection takes it for old.
-
-    Somebody else's file stays as it is: only its owner can collect it.
-    """
-    with contextlib.suppress(PermissionError):
-        os.utime(file)

@@ -324,3 +324,20 @@ def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def size_of(file: Path) -> int | None:
+    """Bytes of a file; `None` when it is not there."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def look_new(file: Path) -> None:
+    """Make a file that was there already look new, lest garbage collection takes it for old.
+
+    Somebody else's file stays as it is: only its owner can collect it.
+    """
+    with contextlib.suppress(PermissionError):
+        os.utime(file)

@@ -133,7 +133,10 @@ def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     for place in (store.path, *(store.path / name for name in FOLDERS)):
         for staged in place.glob(f"{PENDING}*"):
             yield from _aged(store.name, "staging", staged, before)
-    for file in (store.path / "info" / "branches").glob("*"):
+    for file in (
+        *(store.path / "info").glob("branches/*"),
+        *(store.path / "info").glob("summaries/*"),
+    ):
         if file.name not in references:  # a branch whose creation or deletion was cut off
             yield from _aged(store.name, "staging", file, before)
 

@@ -86,9 +86,17 @@ class References:
         make_folder(refs)
         with folder_lock(refs):
             self.check_head(expected)
+            self._before_move(new)
             if self.branch is not None:
                 self._describe_branch(self.branch, expected)
             write_file(refs / (self.branch or HEAD), str(new).encode())
+            self._moved(self.branch or HEAD, new)
+
+    def _before_move(self, head: Multihash) -> None:
+        """What has to be done before a reference names a block."""
+
+    def _moved(self, reference: str, head: Multihash) -> None:
+        """What follows when a reference was moved, before anybody else can move it."""
 
     def _describe_branch(self, branch: str, head: Multihash | None) -> None:
         """Write what is known of the branch, before what it names changes."""
@@ -113,8 +121,10 @@ class References:
         make_folder(refs)
         with folder_lock(refs):
             self._check(self.branch_head(branch), expected)
+            self._before_move(new)
             info.write(self.folder, branch)
             write_file(refs / branch, str(new).encode())
+            self._moved(branch, new)
 
     def check_head(self, expected: Multihash | None) -> None:
         """`StaleHeadError` E0701 unless the head is `expected`."""

@@ -1,6 +1,7 @@
 """The storage of a project: where the data and checkpoint objects of all its clones are kept.
 
-Chains are small and travel with Git; what they refer to does not. An object is called by the hash
+Chains are small and travel with Git, unless `chains: storage` has their blocks here, too (see
+`stored_blocks`); what they refer to does not. An object is called by the hash
 of its bytes, `<address>/data/<hash>` or `<address>/checkpoints/<hash>`, so that clones, branches
 and environments can share one storage without meeting each other, and whatever comes from it is
 checked before it is used. Nothing is ever replaced there, and nothing is removed.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -27,6 +29,9 @@ _T = TypeVar("_T")
 
 _NO_LIMIT = sys.maxsize
 
+_PAUSE_SECONDS = 30
+"""How long a storage that could not be reached is not asked for blocks again."""
+
 _FOLDER = "check `storage` in odfbuild.yaml: it names a folder, which must be a folder that you "
 "may write to"
 
@@ -42,6 +47,7 @@ class Storage:
         self.address = address
         self._root = root
         self._opened: Place | None = None
+        self._failed: tuple[EnvironmentProblem | None, float] = (None, 0.0)
 
     def __repr__(self) -> str:
         return f"Storage({self.address!r})"
@@ -83,6 +89,25 @@ class Storage:
         finally:
             staged.unlink(missing_ok=True)
         return True
+
+    def read(self, name: str, limit: int) -> bytes | None:
+        """A small file, such as a block; `None` when it is not there. Its hash is not checked."""
+        failed, since = self._failed
+        if failed is not None and time.monotonic() - since < _PAUSE_SECONDS:
+            raise failed  # thousands of chains do not wait for the same storage in turn
+        try:
+            return self._ask(lambda place: place.read(name, limit))
+        except EnvironmentProblem as error:
+            self._failed = error, time.monotonic()
+            raise
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return self._ask(lambda place: place.size(name)) is not None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file, whose name says what its bytes are."""
+        self._ask(lambda place: place.write(name, data))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:

@@ -53,7 +53,8 @@ class Workspace:
     `storage` keeps their objects for all clones of the project; `None`: `state` has them all, but
     for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
     appended goes there, under a `limit` if its inputs are read in part; a branch that is begun
-    remembers the `git_branch` that it was begun on.
+    remembers the `git_branch` that it was begun on. With `stored_chains` the storage has the blocks
+    of chains, and `cache` copies of them; if it is `offline`, these alone are read.
     Methods may be called from several threads at once.
     """
 
@@ -67,6 +68,9 @@ class Workspace:
         branch: str | None = None,
         limit: Limit | None = None,
         git_branch: str | None = None,
+        *,
+        stored_chains: bool = False,
+        offline: bool = False,
     ) -> None:
         self.state = state
         self.keys = keys
@@ -76,6 +80,8 @@ class Workspace:
         self.branch = branch
         self.limit = limit
         self.git_branch = git_branch
+        self.stored_chains = stored_chains and storage is not None
+        self.offline = offline
         self._references = (HEAD,) if branch is None else (branch, HEAD)
         own = branch_cache(cache, branch) if branch is not None else None
         self._projections = ProjectionCache(cache, own)
@@ -87,7 +93,9 @@ class Workspace:
     def under(self, limit: Limit | None) -> Workspace:
         """The same, where what is appended to the branch is computed over part of its inputs."""
         found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
-        return self if limit == self.limit else Workspace(*found, limit)
+        if limit == self.limit:
+            return self
+        return Workspace(*found, limit, stored_chains=self.stored_chains, offline=self.offline)
 
     # --- Finding ---
 
@@ -198,17 +206,26 @@ class Workspace:
         """The store of a dataset by its committed spelling."""
         store = self._stores.get(name)
         if store is None:
-            folder = f"{self.state}/{name}"
-            store = DatasetStore(
-                folder,
-                name,
-                self.storage,
-                self.elsewhere,
-                self.branch,
-                self.limit,
-                self.git_branch,
-            )
-            self._stores[name] = store
+            store = self._stores[name] = self._made(name)
+        return store
+
+    def _made(self, name: str) -> DatasetStore:
+        store = DatasetStore(
+            f"{self.state}/{name}",
+            name,
+            self.storage,
+            self.elsewhere,
+            self.branch,
+            self.limit,
+            self.git_branch,
+        )
+        if self.stored_chains and self.storage is not None:
+            from odfbuild.store.stored_blocks import StoredBlocks
+            from odfbuild.store.summaries import SignedSummaries
+
+            copies = self.cache / "chains" / name
+            store.blocks = StoredBlocks(self.storage, copies, offline=self.offline)
+            store.summaries = SignedSummaries(store, self.private_keys)
         return store
 
     @cached_property
@@ -308,10 +325,18 @@ class Workspace:
             with self._mutex:
                 store = self._store(alias)
             head = parse_head(text, alias, f"{store.folder}/refs/{self._references[0]}")
-            known = project(store, head, self._projections.latest(alias))
+            known = project(store, head, self._nearest(store, head, alias))
             with self._mutex:
                 self._projections.put(alias, text, known)
         return known
+
+    def _nearest(self, store: DatasetStore, head: Multihash, alias: str) -> Projection | None:
+        """A projection from which that at `head` can be reached with few blocks."""
+        latest = self._projections.latest(alias)
+        if store.summaries is None:
+            return latest
+        said = store.summaries.known(head)
+        return said.projection if said and (said.head == head or latest is None) else latest
 
     def committed(self, alias: str, state: Projection | None) -> Committed:
         """The records of a dataset up to the head of `state`."""
@@ -356,19 +381,9 @@ class Workspace:
         """
         from odfbuild.store.creation import create_dataset
 
-        store, dataset_id = create_dataset(
-            self.state,
-            self.keys,
-            alias,
-            kind,
-            events,
-            system_time,
-            objects,
-            checkpoints,
-            self.storage,
-            self.branch,
-            self.limit,
-            self.git_branch,
+        store = self._made(str(DatasetAlias.parse(alias)))
+        dataset_id = create_dataset(
+            self.state, self.keys, store, kind, events, system_time, objects, checkpoints
         )
         with self._mutex:
             self._stores[alias] = store

@@ -139,7 +139,7 @@ def _descends(store: DatasetStore, head: Multihash, ancestor: Multihash) -> bool
 
 def _way_back(store: DatasetStore, known: Multihash) -> str:
     accept = "`odfbuild git anchor` records the current heads if they are correct"
-    if not store.block_path(known).exists():
+    if not store.has_block(known):
         pull = f"`odfbuild pull {store.name} --from REPOSITORY`"
         return f"restore the chain (git checkout, a backup, or {pull}); {accept}"
     return f"`odfbuild reset {store.name} --to {known}` restores it; {accept}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from odfbuild.errors import IngestError, IntegrityError
+from odfbuild.errors import EnvironmentProblem, IngestError, IntegrityError
 from odfbuild.ingest.fetch.files_glob import display_name, last_name, new_files
 from odfbuild.ingest.fetch.result import ETAG
 from odfbuild.ingest.probe import listing
@@ -61,8 +61,8 @@ def late_files(
         return []
     try:
         read = _files_read(workspace, name, state)
-    except IntegrityError:
-        return []
+    except (IntegrityError, EnvironmentProblem):
+        return []  # `apply`, which may connect to the storage of chains, looks again
     in_vain = _in_vain(workspace.cache, state)
     known = read.names | {each for each, head in in_vain.items() if head in read.blocks}
     return new_files(step, [path for path in among if _base(path) not in known], None)

@@ -288,7 +288,7 @@ def _limit(store: DatasetStore, ref: BranchRef, own: Links) -> str | None:
 
 def _reaches(store: DatasetStore, head: Multihash | None, block: Multihash | None) -> bool:
     """Whether `block` is in the history of `head`."""
-    if head is None or block is None or not store.block_path(block).exists():
+    if head is None or block is None or not store.has_block(block):
         return False
     if head == block:
         return True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.event_windows import EventWindows, Handover, count_late, handover, windows_of
+from odfbuild.errors import EnvironmentProblem
 from odfbuild.extras import has_engine
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.vocabulary import vocabulary_of
@@ -115,7 +116,10 @@ def _read_before(name: str, upto: Multihash, chains: Chains) -> Sequence[SliceFi
 
 def _files(name: str, after: Multihash | None, chains: Chains) -> Sequence[SliceFile] | None:
     """The data files of the blocks after `after`; `None` when they cannot be read here."""
-    interval = chains.slices.since(name, after)
+    try:
+        interval = chains.slices.since(name, after)
+    except EnvironmentProblem:  # the blocks are in the storage, which a plan does not ask
+        return None
     if interval is None:
         return ()
     store = chains.store_of(name)

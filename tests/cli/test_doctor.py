@@ -299,3 +299,18 @@ def test_the_text_has_a_line_for_each_check_and_what_mends_it(
             color=False,
         ),
     )
+
+
+def test_a_chain_that_outgrows_git_is_told(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odfbuild.apply()
+    monkeypatch.setattr("odfbuild.api.doctor.project.MANY_BLOCKS", 4)
+    check = examined(odfbuild)["chains in git"]
+    assert check["status"] == "warn"
+    assert "has 4 blocks in one folder, and 1 dataset more" in check["detail"]
+    assert check["help"].startswith("odfbuild chains move --to storage")
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  storage: ../storage\n")
+    odfbuild.ok("chains", "move", "--to", "storage")
+    assert "chains in git" not in examined(odfbuild)

@@ -34,10 +34,27 @@ def definitions(project: Project) -> Iterator[Check]:
     yield ok("project", f"{project.config.name}: {len(found)} definitions, {project.config.root}")
 
 
+_TREE_ENTRY = 70
+"""Bytes that a file of a folder takes in each version of it that Git keeps, compressed."""
+
+MANY_BLOCKS = 3_000
+"""From so many files in one folder on, Git and its hosts advise against it."""
+
+
 def chains(workspace: Workspace) -> Iterator[Check]:
-    """Whether every chain can be read up to its head."""
+    """Whether every chain can be read up to its head, and whether any outgrows Git."""
     found = workspace.projections()
     yield ok("chains", f"{len(found)} readable, {workspace.state}")
+    long = {name: now.blocks for name, now in found.items() if now.blocks >= MANY_BLOCKS}
+    if long and not workspace.stored_chains:
+        name, blocks = max(long.items(), key=lambda each: each[1])
+        others = f", and {count(len(long) - 1, 'dataset')} more than 3,000" if len(long) > 1 else ""
+        yield warn(
+            "chains in git",
+            f"{name} has {blocks:,} blocks in one folder{others}: each commit of a new block adds "
+            f"about {blocks * _TREE_ENTRY // 1000:,} KB",
+            "odfbuild chains move --to storage, after naming a `storage` in odfbuild.yaml",
+        )
 
 
 def identities(project: Project, workspace: Workspace) -> Iterator[Check]:

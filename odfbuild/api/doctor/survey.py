@@ -15,7 +15,6 @@ from odfbuild.inspect.health import Check, look, warn
 from odfbuild.project.config import find_root, load_config
 from odfbuild.project.load import load_project
 from odfbuild.project.overrides import Overrides
-from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Config
@@ -73,7 +72,7 @@ def _config(directory: Path | None, given: Overrides) -> tuple[Config | None, li
 def _of_project(
     config: Config, directory: Path | None, given: Overrides, *, deep: bool
 ) -> list[Check]:
-    workspace = Workspace(config.state, config.keys, config.cache)
+    workspace = config.on_head.workspace()
     checks = [
         *look("file system", partial(files.file_system, config)),
         *look("cache", partial(files.cache, config, time.time())),

@@ -132,17 +132,24 @@ def _files(repo: Repo, folder: str, branch: str, datasets: Sequence[str]) -> lis
     untracked = repo.git(literal_pathspecs=True).ls_files(
         "--others", "--exclude-standard", "-z", "--", *(f"{folder}/{name}" for name in datasets)
     )
+    top = Path(str(repo.working_tree_dir))
     own = [
-        path
+        f"{folder}/{name}/{kind}/{branch}"
         for name in datasets
-        for path in (f"{folder}/{name}/refs/{branch}", f"{folder}/{name}/info/branches/{branch}")
+        for kind in _KINDS
+        if kind != _SUMMARIES or (top / folder / name / kind / branch).is_file()
     ]
     blocks = [each for each in untracked.split("\0") if each and not _is_of_reference(each)]
     return sorted({*own, *blocks})
 
 
+_SUMMARIES = "info/summaries"
+_KINDS = ("refs", "info/branches", _SUMMARIES)
+"""Folders of a dataset with a file for each reference."""
+
+
 def _is_of_reference(path: str) -> bool:
-    return "/refs/" in path or "/info/branches/" in path
+    return any(f"/{kind}/" in path for kind in _KINDS)
 
 
 def _tip(repo: Repo, reference: str) -> str | None:
@@ -198,7 +205,7 @@ def _may_have(path: str, folder: str, branch: str) -> bool:
     if not path.startswith(f"{folder}/") or ".." in path.split("/"):
         return False
     if _is_of_reference(path):
-        return path.endswith((f"/refs/{branch}", f"/info/branches/{branch}"))
+        return path.endswith(tuple(f"/{kind}/{branch}" for kind in _KINDS))
     return "/blocks/" in path or "/info/" in path
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ATTRIBUTES = ".gitattributes"
 _DRIVER = 'diff "odfbuild"'
+_HEAD_DRIVER = 'diff "odfbuild-head"'
 
 
 def install(repo: Repo, config: Config, program: str, path: str) -> list[str]:
@@ -30,7 +31,7 @@ def install(repo: Repo, config: Config, program: str, path: str) -> list[str]:
     """
     return [
         *_add_attributes(repo, config),
-        *_configure(repo, program),
+        *_configure(repo, config, program),
         *add_hook(repo, config, path),
     ]
 
@@ -40,8 +41,8 @@ def lacking(repo: Repo, config: Config) -> list[str]:
     attributes = [f"{ATTRIBUTES} for the chains"] if _missing_attributes(repo, config) else []
     with repo.config_reader() as known:
         settings = [
-            f"{section}.{key}".replace(' "odfbuild"', ".odfbuild")
-            for section, key, value, _ in _settings("")
+            f"{section}.{key}".replace(' "', ".").replace('"', "")
+            for section, key, value, _ in _settings(config, "")
             # Which program shows blocks is for each machine to know.
             if not _has(known, section, key, None if key == "textconv" else value)
         ]
@@ -58,6 +59,11 @@ def _missing_attributes(repo: Repo, config: Config) -> list[str]:
         f"/{state}/**/refs/* -merge",
         f"/{state}/**/info/branches/* -merge",
     ]
+    if config.chains == "storage":
+        wanted += [
+            f"/{state}/**/refs/* diff=odfbuild-head",
+            f"/{state}/**/info/summaries/* -diff -merge",
+        ]
     file = config.root / ATTRIBUTES
     known = file.read_text("utf-8").splitlines() if file.exists() else []
     return [line for line in wanted if line not in known]
@@ -74,9 +80,12 @@ def _add_attributes(repo: Repo, config: Config) -> list[str]:
     return [f"{ATTRIBUTES}: `git diff` shows blocks as text, and heads are not merged. Commit it."]
 
 
-def _settings(program: str) -> tuple[tuple[str, str, str, str], ...]:
+def _settings(config: Config, program: str) -> tuple[tuple[str, str, str, str], ...]:
     """Section, key and value of each setting, and a sentence about it."""
+    decode = f"{program} decode --events"
+    of_heads = (_HEAD_DRIVER, "textconv", decode, f"heads are shown by `{decode}`")
     return (
+        *((of_heads,) if config.chains == "storage" else ()),
         (_DRIVER, "textconv", f"{program} decode", f"blocks are shown by `{program} decode`"),
         (_DRIVER, "cachetextconv", "true", "the text of blocks is cached: blocks never change"),
         ("odfbuild", "notes", "true", "`odfbuild apply` records heads in notes on the commit"),
@@ -85,16 +94,16 @@ def _settings(program: str) -> tuple[tuple[str, str, str, str], ...]:
     )
 
 
-def _configure(repo: Repo, program: str) -> list[str]:
+def _configure(repo: Repo, config: Config, program: str) -> list[str]:
     said = []
-    with repo.config_writer() as config:
-        for section, key, value, sentence in _settings(program):
-            if _has(config, section, key, value):
+    with repo.config_writer() as known:
+        for section, key, value, sentence in _settings(config, program):
+            if _has(known, section, key, value):
                 continue
             if section == "notes":
-                config.add_value(section, key, value)
+                known.add_value(section, key, value)
             else:
-                config.set_value(section, key, value)
+                known.set_value(section, key, value)
             said.append(f"{_config_file(repo)}: {sentence}.")
     return said
 

@@ -31,7 +31,7 @@ def blocks_behind(store: DatasetStore, head: Multihash, block: Multihash) -> int
     """
     if block == head:
         return 0
-    if not store.block_path(block).exists():
+    if not store.has_block(block):
         return None
     number = store.read_block(block).sequence_number
     current, behind = head, 0

@@ -21,10 +21,12 @@ from odfbuild.odf.chain.step import Link
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, SetVocab
 from odfbuild.odf.multihash import Multihash
+from odfbuild.store.branches import HEAD
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
 from odfbuild.store.projections import IDENTITY_HELP, SAME_IDENTITY, same_but_for_case
 from odfbuild.store.storage import ObjectKind
+from odfbuild.store.summaries import summary_file
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
@@ -98,6 +100,8 @@ def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:
         message = f"'{store.name}' has no head: there is no such dataset"
         return [_finding(store, "E0804", message, "`odfbuild ls` lists them all")], []
     findings, intact = _check_files(store)
+    if store.blocks is not None:
+        findings += _read_stored(store, head, intact)
     chain: list[Link] = []
     broken = False
     current: Multihash | None = head
@@ -116,6 +120,7 @@ def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:
     chain.reverse()
     if not broken:
         findings += _replay(store, chain)
+        findings += _check_summary(store, chain)
     return findings, chain
 
 
@@ -165,6 +170,63 @@ def _check_files(store: DatasetStore) -> tuple[list[Finding], dict[Multihash, Me
         else:
             intact[name] = block
     return findings, intact
+
+
+def _read_stored(
+    store: DatasetStore, head: Multihash, intact: dict[Multihash, MetadataBlock]
+) -> list[Finding]:
+    """Take the blocks of the chain that are in the storage among those that are intact."""
+    current: Multihash | None = head
+    while current is not None:
+        if current not in intact:
+            try:
+                data = store.read_raw(current, recent=False)
+                intact[current] = store.decode(current, data)
+            except IntegrityError as error:
+                if error.code == "E0802":
+                    return []  # what lacks is told with the block that refers to it
+                return [
+                    _finding(
+                        store,
+                        error.code,
+                        error.message,
+                        error.help or _RESTORE_BLOCK,
+                        block=current,
+                        path=store.block_path(current),
+                    )
+                ]
+        current = intact[current].prev_block_hash
+    return []
+
+
+def _check_summary(store: DatasetStore, chain: list[Link]) -> list[Finding]:
+    """Whether the summary that lies beside the head is what the blocks amount to."""
+    from odfbuild.odf.chain.summary import ChainSummary
+
+    if store.summaries is None:
+        return []
+    reference = store.branch if store.branch and store.branch_head(store.branch) else HEAD
+    try:
+        found = store.summaries.read(reference)
+    except IntegrityError as error:
+        return [_finding(store, error.code, error.message, error.help or "")]
+    if found is None:
+        return []
+    hashes = [hash for hash, _ in chain]
+    said = found.summary
+    known = chain[: hashes.index(said.head) + 1] if said.head in hashes else []
+    if known and ChainSummary.of(None, known) == said:
+        return []
+    return [
+        _finding(
+            store,
+            "E0673",
+            f"the summary of '{store.name}' is not what its blocks amount to",
+            "run `odfbuild chains move --to storage`, which writes it again; whoever wrote this "
+            "one has the private key of the dataset, or nobody signed it",
+            path=summary_file(store.folder, reference),
+        )
+    ]
 
 
 def _missing(store: DatasetStore, block: Multihash, after: MetadataBlock | None) -> Finding:

@@ -6,12 +6,13 @@ hash and never be stale.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, replace
 from operator import attrgetter
 from types import SimpleNamespace
 
-from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -32,6 +33,7 @@ from odfbuild.odf.model import (
     SetVocab,
     SourceState,
 )
+from odfbuild.odf.model.record import Record
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.values import Value
@@ -92,6 +94,23 @@ class Projection(Value, kw_only=True):
             return ()
         present = {each.dataset_ref for each in self.transform.inputs}
         return tuple(each for each in self.inputs if each.dataset_id in present)
+
+
+def layout(*classes: type[Value]) -> str:
+    """A text that changes whenever values of these classes would be understood differently.
+
+    They may hold objects of the protocol.
+    """
+    parts: list[type[Value]] = [
+        *classes,
+        Multihash,
+        Timestamp,
+        DatasetId,
+        DatasetAlias,
+        *Record.__subclasses__(),
+    ]
+    found = sorted((each.__name__, each.__struct_fields__) for each in parts)
+    return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
 _FIELDS = tuple(field.name for field in fields(Projection))

@@ -34,6 +34,14 @@ Storage = Annotated[
     ),
 ]
 
+ChainPlace = Annotated[
+    Literal["git", "storage"],
+    Fits(
+        description="Where blocks of chains are: in Git with the heads, or in the `storage` "
+        "(default: git); `odfbuild chains move` moves them",
+    ),
+]
+
 # What stands behind `$` refuses the line break that it lets pass in Python.
 PROJECT_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$(?!\n)"
 ProjectName = Annotated[
@@ -51,6 +59,7 @@ class Environment(Value, kw_only=True):
 
     state: str | None = setting(None, "Folder of its chains (default: chains-NAME)")
     storage: Storage | None = setting(None)
+    chains: ChainPlace | None = setting(None)
 
 
 class Content(Value, kw_only=True):
@@ -62,6 +71,7 @@ class Content(Value, kw_only=True):
         "chains", "Folder of the metadata chains and their data", key="state"
     )
     storage: Storage | None = setting(None)
+    chains: ChainPlace = setting("git")
     vars: Mapping[str, Any] = setting({}, "Values that templates can use")
     ingest: IngestSettings = setting(IngestSettings(), "How sources are fetched and prepared")
     engine: EngineSettings = setting(EngineSettings(), "Where and how Spark runs")

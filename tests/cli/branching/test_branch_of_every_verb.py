@@ -35,7 +35,10 @@ def arguments(command: str) -> list[str]:
         value
         for each in made.params
         if each.required
-        for value in ([] if each.param_type_name == "argument" else [each.opts[0]]) + ["root"]
+        for value in (
+            *([] if each.param_type_name == "argument" else [each.opts[0]]),
+            "git" if each.opts[0] == "--to" else "root",
+        )
     ]
     return [*command.split(), *needed]
 

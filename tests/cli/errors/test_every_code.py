@@ -33,6 +33,15 @@ ELSEWHERE = {
         ("E1651", "E1652", "E1653", "E1654"),
         ("tests/apply/test_portals.py", "a portal that cannot be"),
     ),
+    "E0672": (
+        "tests/cli/sharing/test_chains_in_storage.py",
+        "chains in a storage that is not named",
+    ),
+    "E0673": ("tests/store/test_stored_chains.py", "a summary with wrong numbers, signed"),
+    "E0674": ("tests/store/test_stored_chains.py", "a pack that is damaged"),
+    "E0675": ("tests/cli/sharing/test_chains_in_storage.py", "settings on one line"),
+    "E0676": ("tests/cli/sharing/test_chains_in_storage.py", "a forged summary"),
+    "E0914": ("tests/store/test_stored_chains.py", "a storage that is not reached"),
     "E0353": ("tests/apply/derive/test_on_query_change.py", "a consent that contradicts itself"),
     "E0333": (
         "tests/apply/chains/test_reset.py",

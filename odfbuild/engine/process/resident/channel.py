@@ -147,7 +147,9 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> Any:
         if isinstance(value, DatasetStore):
-            return ("store", self._keep(value.bring_all), value.folder, value.name, value.branch)
+            blocks = None if value.blocks is None else self._keep(value.read_raw)
+            bring = self._keep(value.bring_all)
+            return ("store", bring, blocks, value.folder, value.name, value.branch)
         return ("function", self._keep(value)) if _is_local(value) else None
 
     def reducer_override(self, value: Any) -> Any:
@@ -196,13 +198,24 @@ class _Unpickler(pickle.Unpickler):
         kind, number, *rest = reference
         if kind == "function":
             return partial(self._call, number)
-        folder, name, branch = rest
-        return DatasetStore(
-            folder, name, branch=branch, elsewhere=_AtTheCommand(self._call, number)
-        )
+        blocks, folder, name, branch = rest
+        store = _Chain(folder, name, branch=branch, elsewhere=_AtTheCommand(self._call, number))
+        if blocks is not None:
+            store.ask = partial(self._call, blocks)
+        return store
 
     def _call(self, number: int, *arguments: Any) -> Any:
         return self._channel.ask("call", number, arguments)
+
+
+class _Chain(DatasetStore):
+    """A dataset whose folder need not have its blocks: the command reads them."""
+
+    ask: Callable[[Multihash], bytes] | None = None
+
+    def read_raw(self, block: Multihash, *, recent: bool = True) -> bytes:
+        """The bytes of a block, as the command has them."""
+        return super().read_raw(block) if self.ask is None else self.ask(block)
 
 
 class _AtTheCommand:
