@@ -45,7 +45,7 @@ def dcat(facts: Facts) -> Data:
         **_said("prov:wasDerivedFrom", [{"@id": str(each.dataset_id)} for each in state.inputs]),
         **_said(
             "dcat:distribution",
-            [_distribution(each, license and license.website_url) for each in facts.steps],
+            [_distribution(each, license.website_url if license else None) for each in facts.steps],
         ),
     }
 
