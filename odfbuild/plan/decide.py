@@ -288,6 +288,7 @@ class Decider:
                 alias=declared.alias or each,
                 state=self.states.get(each.lower()),
                 outlook=self.facts.memory.outlook(each),
+                appends=self.appends.only(each),
             )
             for each, declared in zip(inputs, transform.inputs, strict=True)
         ]
