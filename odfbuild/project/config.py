@@ -134,6 +134,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         folders=folders,
         serving=read(Serving, machine["serve"]),
         notify=machine["notify"],
+        personal_keys=machine["personal"],
     )
 
 

@@ -20,6 +20,7 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
 from odfbuild.project.settings.notifying import Notify
+from odfbuild.project.settings.personal_keys import PersonalKeys
 from odfbuild.project.settings.serving import Serving
 from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import cache_folder, unpacked
@@ -46,6 +47,7 @@ class Config(Content, kw_only=True):
     given: Overrides = NO_OVERRIDES
     serving: Serving = Serving()
     notify: tuple[Notify, ...] = ()
+    personal_keys: PersonalKeys = PersonalKeys()
 
     @property
     def env(self) -> str | None:
