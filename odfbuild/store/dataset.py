@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.state import ChainState
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
+    from odfbuild.store.personal import Personal
     from odfbuild.store.storage import Storage
 
 FOLDERS = ("blocks", "refs", "data", "checkpoints", "info")
@@ -83,6 +84,7 @@ class DatasetStore(References):
         super().__init__(path, name, branch, limit, git_branch)
         self.storage = storage
         self.elsewhere = elsewhere
+        self.personal: Personal | None = None
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
