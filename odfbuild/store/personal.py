@@ -66,6 +66,10 @@ class Personal:
         found = self._subjects_of(dataset)
         return PersonalColumns(dataset, dataset_id, found) if found else None
 
+    def has(self, dataset: str) -> bool:
+        """Whether a dataset of this name has personal columns."""
+        return bool(self._subjects_of(dataset))
+
     def shows(self, audience: Audience) -> bool:
         """Whether these readers see plain values here: they may, and there are keys."""
         return self._shows[audience] and self.keys is not None

@@ -79,6 +79,8 @@ class Shown:
         )
 
     def _function(self, connection: duckdb.DuckDBPyConnection, column: str) -> str:
+        from duckdb.func import ARROW, SPECIAL
+
         subject = self.scope.subjects[column]
         convert = opening(self.personal, self.scope)
 
@@ -87,14 +89,13 @@ class Shown:
             return pa.concat_arrays([convert(each).column(column) for each in found] or [_NOTHING])
 
         name = f"odfbuild_plain_{next(_functions)}"
-        text = ["VARCHAR", "VARCHAR"]
         connection.create_function(
             name,
             plain,
-            text,
+            ["VARCHAR", "VARCHAR"],
             "VARCHAR",
-            type="arrow",
-            null_handling="special",
+            type=ARROW,
+            null_handling=SPECIAL,
         )
         return name
 
