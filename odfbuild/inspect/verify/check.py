@@ -11,6 +11,7 @@ from odfbuild.engine.lazy import LazyEngine
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.reproduce import (
+    NO_KEYS,
     Extent,
     Reproduction,
     direct_inputs,
@@ -29,7 +30,8 @@ class Verdict(Displayed):
     """All findings, what was recomputed (`None`: only integrity was checked), who signed what.
 
     `unchecked` are steps of datasets of others whose inputs are not here, where nobody asked for
-    just these datasets: they are neither right nor wrong.
+    just these datasets, and steps with personal columns where there are no keys: they are neither
+    right nor wrong.
     """
 
     findings: tuple[Finding, ...]
@@ -72,10 +74,14 @@ def verify(
             again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
     finally:
         engine.stop()
+    without_keys = [each for each in again.findings if each.code == NO_KEYS]
     unchecked = tuple(
         each
         for each in again.findings
         if all_of_project and each.code == "E0822" and is_of_others(workspace, each.dataset)
     )
-    again = replace(again, findings=tuple(e for e in again.findings if e not in unchecked))
+    left = tuple(e for e in again.findings if e not in unchecked and e not in without_keys)
+    # Those of one dataset lack the same: the first stands for all.
+    unchecked += tuple({each.dataset: each for each in reversed(without_keys)}.values())
+    again = replace(again, findings=left, steps=again.steps - len(without_keys))
     return Verdict((*findings, *wrong, *again.findings), again, signed, unchecked)
