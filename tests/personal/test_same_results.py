@@ -24,11 +24,14 @@ def shops(
     return both[0], both[1]
 
 
+@pytest.mark.parametrize(
+    "days", [2, pytest.param(6, marks=pytest.mark.slow(reason="twelve applies on Spark"))]
+)
 def test_every_dataset_holds_the_same_records_after_each_increment(
-    shops: tuple[Shop, Shop],
+    shops: tuple[Shop, Shop], days: int
 ) -> None:
     personal, plain = shops
-    for day in (1, 2, 3):
+    for day in range(1, days + 1):
         for shop in shops:
             shop.arrive(day)
             shop.apply()
