@@ -3,7 +3,8 @@
 Chains are small and travel with Git; what they refer to does not. An object is called by the hash
 of its bytes, `<address>/data/<hash>` or `<address>/checkpoints/<hash>`, so that clones, branches
 and environments can share one storage without meeting each other, and whatever comes from it is
-checked before it is used. Nothing is ever replaced there, and nothing is removed.
+checked before it is used. Nothing is ever replaced there, and nothing is removed but what the owner
+of a dataset withdrew.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ class Storage:
         finally:
             staged.unlink(missing_ok=True)
         return True
+
+    def remove(self, kind: ObjectKind, hash: Multihash) -> None:
+        """Remove an object that its owner withdrew; nothing happens when it is not there."""
+        self._ask(lambda place: place.remove(f"{kind}/{hash}"))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:
