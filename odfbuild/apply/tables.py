@@ -37,7 +37,8 @@ def publish_tables(
     None begins once it is `stopped`. A table that only follows its dataset is left out where that
     has nothing new.
     """
-    moved = {each.name for each in outcome.datasets if each.blocks}
+    withdrawn = {each.dataset for each in outcome.withdrawn if each.error is None}
+    moved = {each.name for each in outcome.datasets if each.blocks} | withdrawn
     steps = [
         each for each in plan.tables if each.step is not TableStep.FOLLOW or each.dataset in moved
     ]
@@ -48,9 +49,9 @@ def publish_tables(
     for step in steps:
         if stopped():
             break
-        why = (
-            "somebody else changed it, and that is allowed" if step.name in plan.rewrites else None
-        )
+        why = "old records were withdrawn" if step.dataset in withdrawn else None
+        if step.name in plan.rewrites:
+            why = "somebody else changed it, and that is allowed"
         if step.refusal is not None:
             found.append(_failed(step.name, step.dataset, step.refusal))
         else:
