@@ -61,6 +61,7 @@ def create_dataset(
     branch: str | None = None,
     limit: Limit | None = None,
     git_branch: str | None = None,
+    identity: tuple[DatasetId, bytes] | None = None,
 ) -> tuple[DatasetStore, DatasetId]:
     """Create the dataset; see `Workspace.create`."""
     from odfbuild.odf.model import Seed
@@ -72,7 +73,7 @@ def create_dataset(
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:
-            dataset_id, pem = new_pair()
+            dataset_id, pem = identity or new_pair()
             needed = {"data": bool(objects), "checkpoints": bool(checkpoints)}
             folders = [name for name in FOLDERS if needed.get(name, True)]
             mark(store, dataset_id.multibase, folders)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
     from odfbuild.odf.stewardship import Signed
+    from odfbuild.store.personal import Personal
     from odfbuild.store.stewardship import Withdrawn
     from odfbuild.store.storage import Storage
 
@@ -85,6 +86,7 @@ class DatasetStore(References):
         super().__init__(path, name, branch, limit, git_branch)
         self.storage = storage
         self.elsewhere = elsewhere
+        self.personal: Personal | None = None
         self._rules: tuple[Multihash, ChainState] | None = None
         self._stated: tuple[tuple[int, int, int], tuple[Signed, ...]] | None = None
         self._withdrawn: tuple[Multihash, tuple[Signed, ...], Withdrawn] | None = None

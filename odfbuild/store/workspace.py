@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import Elsewhere
     from odfbuild.store.deleted import Deleted
     from odfbuild.store.keys import PrivateKeys
+    from odfbuild.store.personal import Personal
     from odfbuild.store.storage import Storage
 
 
@@ -53,7 +54,7 @@ class Workspace:
     `storage` keeps their objects for all clones of the project; `None`: `state` has them all, but
     for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
     appended goes there, under a `limit` if its inputs are read in part; a branch that is begun
-    remembers the `git_branch` that it was begun on.
+    remembers the `git_branch` that it was begun on. `personal` says which columns are encrypted.
     Methods may be called from several threads at once.
     """
 
@@ -67,6 +68,7 @@ class Workspace:
         branch: str | None = None,
         limit: Limit | None = None,
         git_branch: str | None = None,
+        personal: Personal | None = None,
     ) -> None:
         self.state = state
         self.keys = keys
@@ -76,6 +78,7 @@ class Workspace:
         self.branch = branch
         self.limit = limit
         self.git_branch = git_branch
+        self.personal = personal
         self._references = (HEAD,) if branch is None else (branch, HEAD)
         own = branch_cache(cache, branch) if branch is not None else None
         self._projections = ProjectionCache(cache, own)
@@ -87,7 +90,9 @@ class Workspace:
     def under(self, limit: Limit | None) -> Workspace:
         """The same, where what is appended to the branch is computed over part of its inputs."""
         found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
-        return self if limit == self.limit else Workspace(*found, limit)
+        if limit == self.limit:
+            return self
+        return Workspace(*found, limit, personal=self.personal)
 
     # --- Finding ---
 
@@ -208,6 +213,7 @@ class Workspace:
                 self.limit,
                 self.git_branch,
             )
+            store.personal = self.personal
             self._stores[name] = store
         return store
 
@@ -346,10 +352,11 @@ class Workspace:
         *,
         objects: Sequence[tuple[Path, Multihash]] = (),
         checkpoints: Sequence[tuple[Path, Multihash]] = (),
+        identity: tuple[DatasetId, bytes] | None = None,
     ) -> DatasetStore:
-        """Create a dataset with a fresh identity: Seed and `events`, visible in one step.
+        """Create a dataset with a fresh `identity`: Seed and `events`, visible in one step.
 
-        `objects` are staged data files, `checkpoints` staged checkpoint files; both are taken
+        `identity` is one of `keys.new_pair`, where it is known before. `objects` are staged data files, `checkpoints` staged checkpoint files; both are taken
         over. What an earlier creation left unfinished is cleared away first. `StaleHeadError` E0701
         when the dataset exists or is just being created, `ChainError` when an event breaks a rule;
         nothing is left behind then.
@@ -369,7 +376,9 @@ class Workspace:
             self.branch,
             self.limit,
             self.git_branch,
+            identity,
         )
+        store.personal = self.personal
         with self._mutex:
             self._stores[alias] = store
             self._by_id[dataset_id] = alias

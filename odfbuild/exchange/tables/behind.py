@@ -65,6 +65,7 @@ _NAMES = {
     "partitionBy": "`partitionBy`",
     "indices": "`indices`",
     "sort": "`sort`",
+    "personal": "form of personal columns",
 }
 
 

@@ -205,13 +205,17 @@ def layout_of(table: Table, columns: Iterable[arrow.Field]) -> str:
         "indices": sorted(table.indices),
         "sort": table.sort,
     }
+    if table.personal:
+        parts["personal"] = table.personal
     return ",".join(f"{name}:{_short_digest(part)}" for name, part in parts.items())
 
 
 def changed_parts(old: str, new: str) -> tuple[str, ...]:
     """Names of the parts in which two layouts differ, as odfbuild.yaml spells them."""
-    before = set(old.split(","))
-    return tuple(each.partition(":")[0] for each in new.split(",") if each not in before)
+    before, after = old.split(","), new.split(",")
+    other = [each for each in after if each not in before]
+    other += [each for each in before if each not in after]
+    return tuple(dict.fromkeys(each.partition(":")[0] for each in other))
 
 
 def _short_digest(part: Any) -> str:

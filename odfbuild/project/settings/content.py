@@ -15,6 +15,7 @@ from odfbuild.project.settings.describing import Described
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
+from odfbuild.project.settings.personal import PersonalEntry
 from odfbuild.project.settings.policy import Policy
 from odfbuild.project.settings.retention import Retention
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
@@ -86,6 +87,9 @@ class Content(Value, kw_only=True):
     )
     owners: tuple[Ownership, ...] = setting(
         (), "Owners of datasets; of several entries that match, the last one wins"
+    )
+    personal: tuple[PersonalEntry, ...] = setting(
+        (), "Columns with values about persons, which are encrypted; all entries that match count"
     )
     descriptions: tuple[Described, ...] = setting(
         (), "Descriptions of columns; of several entries that match, the last one wins"

@@ -1,4 +1,4 @@
-"""What the owner of a machine says of personal data: where the keys of subjects are.
+"""What the owner of a machine says of personal data: where the keys are, who may see values.
 
 A setting of the machine, never of a project: whoever changes a project must not get at the keys.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from odfbuild.declared_settings import Fits, setting
+from odfbuild.store.personal import Hiding
 from odfbuild.values import Value
 
 KeyPlace = Annotated[
@@ -29,7 +30,18 @@ WrappingKey = Annotated[
 
 
 class PersonalKeys(Value, kw_only=True):
-    """The keys of subjects on this machine."""
+    """The keys of subjects on this machine, and who may see the values that they encrypt."""
 
     keys: KeyPlace | None = setting(None)
     wrapping: WrappingKey | None = setting(None)
+    show: bool = setting(
+        False, "Whether commands and Python show values of personal columns to people here"
+    )
+    publish: bool = setting(
+        False, "Whether published tables, sites and comments have values of personal columns"
+    )
+    hide: Hiding = setting(
+        "pseudonym",
+        "What stands in place of a value that is not shown: `pseudonym`, the same for equal "
+        "values of a person, or `empty`",
+    )

@@ -1,0 +1,49 @@
+"""With keys, a project with personal columns gives what the same project gives without."""
+
+from pathlib import Path
+
+import pytest
+
+from odfbuild.engine.contract import Engine
+from tests.apply.in_process import share
+from tests.personal.shop import DERIVED, ROOTS, SECRETS, Shop, machine
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def shops(
+    tmp_path: Path, spark_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Shop, Shop]:
+    """The shop with personal columns, and the one without."""
+    share(spark_engine, monkeypatch)
+    machine(tmp_path / "machine", monkeypatch)
+    both = [
+        Shop.fresh(tmp_path / name, personal=name == "personal") for name in ("personal", "plain")
+    ]
+    return both[0], both[1]
+
+
+def files_with(folder: Path, *texts: str) -> list[Path]:
+    """The files below a folder whose bytes have one of the texts."""
+    found = []
+    for file in folder.rglob("*"):
+        if file.is_file() and file.relative_to(folder).parts[0] != "data":
+            data = file.read_bytes()
+            if any(text.encode() in data or text.upper().encode() in data for text in texts):
+                found.append(file)
+    return found
+
+
+def test_every_dataset_holds_the_same_records_after_each_increment(
+    shops: tuple[Shop, Shop],
+) -> None:
+    personal, plain = shops
+    for day in (1, 2, 3):
+        for shop in shops:
+            shop.arrive(day)
+            shop.apply()
+        for name in (*ROOTS, *DERIVED):
+            assert personal.records(name).equals(plain.records(name)), (day, name)
+    assert files_with(plain.root, *SECRETS)
+    assert files_with(personal.root, *SECRETS) == []
