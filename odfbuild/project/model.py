@@ -128,13 +128,13 @@ class Config(Content, kw_only=True):
         """The personal columns of datasets, and the rights of this machine."""
         if not self.personal:
             return None
-        from odfbuild.project.subject_keys import key_store
+        from odfbuild.project.key_place import open_keys
         from odfbuild.store.personal import Personal
 
         machine = self.personal_keys
         return Personal(
             partial(subjects_of, self.personal),
-            partial(key_store, self),
+            partial(open_keys, machine, self.root, self.state),
             show=machine.show,
             publish=machine.publish,
             hiding=machine.hide,

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from odfbuild.errors import PersonalDataError
 from odfbuild.project.config import load_config
-from odfbuild.project.machine import machine_file
+from odfbuild.project.key_place import named_wrapping, open_keys
 from odfbuild.project.model import Config
 from odfbuild.store.subject_keys import KeyStore, SubjectKeys
-from odfbuild.store.wrapping_keys import wrapping_key
 
 
 def subject_keys(root: Path) -> SubjectKeys | None:
@@ -25,16 +24,27 @@ def key_store(config: Config) -> KeyStore | None:
 
     `PersonalDataError` E1620 where there is no wrapping key for them.
     """
-    found, home = config.personal_keys, machine_file()
-    if found.keys is None:
-        return None
-    if found.wrapping is None:
+    return open_keys(config.personal_keys, config.root, config.state)
+
+
+def required_keys(config: Config) -> KeyStore:
+    """The same; `PersonalDataError` E1627 where none are configured."""
+    keys = key_store(config)
+    if keys is None:
         raise PersonalDataError(
-            "the keys of subjects have no wrapping key",
-            code="E1620",
-            help=f"write `personal: {{wrapping: FILE}}` in {home}: a file, which is made if it is "
-            "not there, `env:VARIABLE`, or `kms:KEY`",
+            "this machine has no keys of subjects",
+            code="E1627",
+            help="run the command where they are; their place is `personal: {keys: …}` of the "
+            "machine's configuration",
         )
-    base = config.root if home is None else home.parent
-    keys = found.keys if "://" in found.keys else str(Path(found.keys).expanduser())
-    return KeyStore(keys, wrapping_key(found.wrapping, base), base)
+    return keys
+
+
+def rotate_wrapping_key(config: Config, new: str) -> None:
+    """Encrypt the keys of subjects by the wrapping key `new`; a file is made if it is not there.
+
+    `PersonalDataError` E1622 where one of the wrapping keys cannot be used; nothing is changed.
+    """
+    wrapping = named_wrapping(new, config.root)
+    wrapping.prepare()
+    required_keys(config).rotate(wrapping)
