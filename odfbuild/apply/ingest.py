@@ -30,9 +30,9 @@ from odfbuild.engine.contract import (
     OnSchemaChange,
     Skipped,
 )
+from odfbuild.engine.personal import compares_values, sealing_of
 from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
-from odfbuild.engine.personal import compares_values, sealing_of
 from odfbuild.errors import QueryError
 from odfbuild.ingest.fetch import FetchContext, Fetched
 from odfbuild.ingest.file_kind import refuse_other_kind

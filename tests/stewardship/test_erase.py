@@ -74,7 +74,9 @@ def ours(
 
 
 def names_in(project: Visits, dataset: str) -> list[str | None]:
-    found = project.run("sql", f"SELECT person, name FROM {dataset} ORDER BY event_time, person", "--json").data
+    found = project.run(
+        "sql", f"SELECT person, name FROM {dataset} ORDER BY event_time, person", "--json"
+    ).data
     return [each["name"] for each in found]
 
 
@@ -136,10 +138,12 @@ def test_a_kill_at_each_step_and_another_run_give_the_same_end(
             files.os.fsync = counted  # type: ignore[attr-defined]
             try:
                 Project(ours.root).erase("ada", "bob")
-            finally:
                 os._exit(0)
+            finally:
+                os._exit(1)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
             done = True
             break
     assert done
