@@ -67,7 +67,7 @@ def plan_erasure(config: Config, workspace: Workspace, subjects: Collection[str]
         raise PersonalDataError(
             "no subject is named",
             code="E1628",
-            help="give the values of the column that `subject` of `personal` in odfbuild.yaml names",
+            help="give values of the column that `subject` of `personal` in odfbuild.yaml names",
         )
     keys = required_keys(config)
     states = workspace.readable()

@@ -153,7 +153,6 @@ def test_readers_see_what_is_left_and_verify_is_content(
 ) -> None:
     withdraw(space, store, 1)
     withdraw(space, store, 3)
-    [first, *_] = store.withdrawn().values()
     assert {said.number for said in store.withdrawn().values()} == {2, 4}
     assert remove(store) == 3
     left = Committed(store, store.head()).slices()

@@ -6,13 +6,14 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odfbuild import Project
 from odfbuild.errors import PersonalDataError
 from odfbuild.store.subject_keys import KeyStore
 from odfbuild.store.wrapping_keys import SecretWrapping, wrapping_key
@@ -245,5 +246,81 @@ def test_a_key_management_service_wraps(tmp_path: Path, monkeypatch: pytest.Monk
         missing = store(tmp_path, "kms:alias/none")
         with pytest.raises(PersonalDataError):
             missing.rotate(missing.wrapping)
+    finally:
+        server.stop()
+
+
+# --- The machine's configuration ---
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Project]:
+    """Makes a project on a machine whose configuration says that of personal data."""
+
+    def made(personal: str) -> Project:
+        root = tmp_path / "project"
+        (root / "datasets").mkdir(parents=True)
+        (root / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent:\n  name: people\n")
+        machine = tmp_path / "machine.yaml"
+        machine.write_text(f"kind: Machine\nversion: 1\ncontent:\n  personal: {personal}\n")
+        monkeypatch.setenv("ODFBUILD_CONFIG", str(machine))
+        return Project(root)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("personal", "subjects", "code"),
+    [
+        ("{}", ["ada"], "E1627"),
+        ("{keys: keys}", ["ada"], "E1620"),
+        ("{keys: keys, wrapping: wrapping}", [], "E1628"),
+    ],
+)
+def test_what_erase_needs_is_told(
+    project: Callable[[str], Project], personal: str, subjects: list[str], code: str
+) -> None:
+    with pytest.raises(PersonalDataError) as raised:
+        project(personal).erase(*subjects)
+    assert raised.value.code == code
+
+
+def test_a_person_without_records_can_be_erased_and_keys_be_wrapped_anew(
+    project: Callable[[str], Project], tmp_path: Path
+) -> None:
+    made = project("{keys: keys, wrapping: wrapping}")
+    store(tmp_path).ensure(["ada", "bob"])
+    assert made.plan_erasure("ada", "eve").with_keys == 1
+    assert made.erase("ada", "eve").keys == 1
+    made.rotate_wrapping_key("second")
+    assert store(tmp_path, "second").erased(["ada", "bob", "eve"]) == {"ada", "eve"}
+    with pytest.raises(PersonalDataError):
+        store(tmp_path).keys(["bob"])
+
+
+def test_keys_lie_in_a_store_of_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moto = pytest.importorskip("moto.server")
+    botocore = pytest.importorskip("botocore.session")
+    pytest.importorskip("s3fs")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        }.items():
+            monkeypatch.setenv(name, value)
+        botocore.get_session().create_client("s3").create_bucket(Bucket="keys")
+
+        def opened() -> KeyStore:
+            return KeyStore("s3://keys/people", wrapping_key("wrapping", tmp_path), tmp_path)
+
+        made = opened().ensure(SUBJECTS[:40])
+        assert opened().keys(SUBJECTS) == made
+        assert opened().destroy(SUBJECTS[:10]) == 10
+        assert opened().ensure(SUBJECTS[:40]).keys() == set(SUBJECTS[10:40])
     finally:
         server.stop()
