@@ -105,7 +105,7 @@ class Base:
 
         config = self.config()
         settings = replace(config.engine, expected_bytes=expected_bytes)
-        start = partial(engine_for, config.root)
+        start = partial(engine_for, config.root, alone=bool(config.personal))
         ingest = config.ingest
         place = Place(
             config.root, config.cache, ingest.container_runtime, ingest.container_arguments

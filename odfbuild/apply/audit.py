@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,14 @@ from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
 from odfbuild.project.yaml.source import locate
 from odfbuild.records.checks import Asked, Relationship, Sql
+from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.odf.identity import DatasetId
     from odfbuild.records.audit import Violation
 
 FOLDER = "rejected"
@@ -75,12 +77,14 @@ class Audit(Value):
         checks = (each.check for each in self.asked)
         return any(isinstance(each, Relationship) and each.to == self.dataset for each in checks)
 
-    def staged(self, file: Path, schema: pa.Schema, vocab: Vocabulary) -> None:
-        """Look at a file that is about to be committed.
+    def staged(
+        self, file: Path, schema: pa.Schema, vocab: Vocabulary, dataset_id: DatasetId
+    ) -> None:
+        """Look at a file that is about to be committed to a dataset, which need not exist yet.
 
         Raises `CheckError` E0540 when it does not keep to a check, and keeps it aside.
         """
-        found = self.violations([file], schema, vocab)
+        found = self.violations([file], schema, vocab, dataset_id)
         for each in found:
             if each.warn:
                 self.warn(each)
@@ -108,25 +112,51 @@ class Audit(Value):
         if state is None or state.schema is None:
             return ()
         files = workspace.committed(self.dataset, state).files()
-        return self.violations(files, schema_of(state.schema), vocabulary_of(state.vocab))
+        schema, vocab = schema_of(state.schema), vocabulary_of(state.vocab)
+        return self.violations(files, schema, vocab, state.dataset_id)
 
     def violations(
-        self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+        self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary, dataset_id: DatasetId
     ) -> tuple[Violation, ...]:
         """What the records in these files do not keep to."""
         from odfbuild.records.audit import audit
 
+        plain: Sequence[Path] = ()
+
         def query(check: Sql) -> tuple[int, str]:
-            return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
+            return self.audits.engine().violations(self.dataset, check.query, plain, schema, vocab)
 
         try:
-            return audit(self.dataset, files, vocab, self.asked, self._values, query)
+            with self._plain(files, self.dataset, dataset_id) as plain:
+                found = audit(self.dataset, plain, vocab, self.asked, self._values, query)
+            personal = self.audits.workspace.personal
+            if personal is not None and personal.has(self.dataset):
+                found = tuple(each.without_example() for each in found)
+            return found
         except CheckError as error:
             place = error.location
             if not isinstance(place, InSettings):
                 raise
             _, *declared = place.path
             raise error.at(self.audits.place(declared)) from None
+
+    @contextlib.contextmanager
+    def _plain(
+        self, files: Sequence[Path], dataset: str, dataset_id: DatasetId
+    ) -> Iterator[Sequence[Path]]:
+        """The files with plain values in personal columns, which checks are about."""
+        workspace = self.audits.workspace
+        personal = workspace.personal
+        scope = personal.of(dataset, dataset_id) if personal is not None else None
+        if personal is None or scope is None or not files:
+            yield files
+            return
+        from odfbuild.records.personal.files import converted
+        from odfbuild.records.personal.values import opening
+
+        with scratch_folder(workspace.cache, "checks") as folder:
+            convert = opening(personal, scope)
+            yield [converted(each, scope, convert, folder) for each in files]
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""
@@ -148,11 +178,13 @@ class Audit(Value):
         columns = schema_of(state.schema) if state.schema else pa.schema([])
         if check.field not in columns.names:
             raise no_such_column(check.to, check.field, columns.names, check)
-        found = [
-            pq.read_table(file, columns=[check.field]).column(0).unique()
-            for file in workspace.committed(check.to, state).files()
-            if check.field in pq.read_schema(file).names
-        ]
+        files = workspace.committed(check.to, state).files()
+        with self._plain(files, check.to, state.dataset_id) as plain:
+            found = [
+                pq.read_table(file, columns=[check.field]).column(0).unique()
+                for file in plain
+                if check.field in pq.read_schema(file).names
+            ]
         kind = columns.field(check.field).type
         return pa.concat_arrays([pa.array([], kind), *(each.cast(kind) for each in found)])
 

@@ -26,6 +26,7 @@ from odfbuild.apply.ingest import (
     validate_source,
 )
 from odfbuild.apply.options import ApplyOptions, to_do
+from odfbuild.apply.personal import check_rights, hiding_of, told_of_plain_values
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.roots.planned_files import as_planned, in_batches
 from odfbuild.apply.roots.read_ahead import Ahead, ReadAhead
@@ -226,6 +227,7 @@ class _Run:
             locate=self.options.locate,
             cache=self.project.config.cache,
             committed=partial(self.options.listener.progressed, item.name),
+            hide=hiding_of(self.workspace, item.name, item.inputs),
         )
 
     def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:
@@ -272,6 +274,9 @@ class _Run:
         transaction = ahead.transaction if ahead else self._begun(item, base, replaces)
         transaction.audit = audit
         root = item.kind is DatasetKind.Root
+        if {Action.RUN, Action.POLL} & {*item.actions}:
+            check_rights(self.workspace, item.name, item.inputs, self.project.config.engine)
+            progress.warn(*filter(None, [told_of_plain_values(self.workspace, item.name, base)]))
         carried_out = partial(self._ingest, ahead=ahead) if root else self._derive
         note = carried_out(item, transaction, folder, progress)
         if progress.records:

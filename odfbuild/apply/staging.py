@@ -50,6 +50,7 @@ def stage_slice(
     )
     if staged is not None:
         if transaction.audit is not None:
-            transaction.audit.staged(staged.path, schema, vocab)
+            identity = transaction.state.dataset_id
+            transaction.audit.staged(staged.path, schema, vocab, identity)
         transaction.add_data(staged.path, staged.data.physical_hash)
     return staged

@@ -154,7 +154,8 @@ class Context(Value):
         def start() -> Engine:
             if not told:
                 self._tell_of_start(config, settings)
-            return engine_for(config.root, settings, config.reach)
+            alone = bool(config.personal)
+            return engine_for(config.root, settings, config.reach, alone=alone)
 
         ingest = config.ingest
         place = Place(

@@ -106,8 +106,9 @@ def write_slice(
 ) -> StagedSlice | None:
     """Write the records of `result` to `target` with offsets from `first_offset`.
 
-    `schema` is the dataset's, `sealing` encrypts what is personal. Records of a time after `counts_until` do not count in the largest
-    event time. Returns `None`, and leaves no file, when there are no records.
+    `schema` is the dataset's, `sealing` encrypts what is personal. Records of a time after
+    `counts_until` do not count in the largest event time. Returns `None`, and leaves no file, when
+    there are no records.
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)

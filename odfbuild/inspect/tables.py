@@ -51,7 +51,7 @@ def opened(
     config: Config, workspace: Workspace, table: Table
 ) -> Iterator[tuple[TableFormat, Records]]:
     """A table in its format, and the records that it has to hold."""
-    records = records_of(workspace, table.dataset, view=table.view)
+    records = records_of(workspace, table.dataset, view=table.view, audience="public")
     check_columns(table, records.stored.state)
     with scratch_folder(config.cache, "table") as scratch, reaching(table):
         yield open_table(TableSpec(table, records.schema, scratch)), records
@@ -143,7 +143,7 @@ def _compare(
         if not records or (lacks is not None and lacks.anew is not None):
             return None
         held = project(stored.committed.store, present.pin.block, None)
-        then = records_of(workspace, table.dataset, held, view=table.view)
+        then = records_of(workspace, table.dataset, held, view=table.view, audience="public")
         more, less = _differences(config, there, present, then)
     if not more and not less:
         return None

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 Hiding = Literal["pseudonym", "empty"]
 """What stands in place of a value for readers who may not see it."""
-Audience = Literal["people", "public"]
-"""Who reads: people on this machine, or whoever gets tables, sites, comments and answers of it."""
+Audience = Literal["people", "public", "nobody"]
+"""Who reads: people on this machine, whoever gets tables, sites and comments, or nobody who may see
+personal values."""
 
 
 class PersonalColumns(Value):
@@ -57,7 +58,7 @@ class Personal:
         hiding: Hiding = "pseudonym",
     ) -> None:
         self._subjects_of, self._open_keys = subjects_of, open_keys
-        self._shows: dict[Audience, bool] = {"people": show, "public": publish}
+        self._shows: dict[Audience, bool] = {"people": show, "public": publish, "nobody": False}
         self.hiding = hiding
         self._lock = Lock()
 

@@ -356,10 +356,10 @@ class Workspace:
     ) -> DatasetStore:
         """Create a dataset with a fresh `identity`: Seed and `events`, visible in one step.
 
-        `identity` is one of `keys.new_pair`, where it is known before. `objects` are staged data files, `checkpoints` staged checkpoint files; both are taken
-        over. What an earlier creation left unfinished is cleared away first. `StaleHeadError` E0701
-        when the dataset exists or is just being created, `ChainError` when an event breaks a rule;
-        nothing is left behind then.
+        `identity` is one of `keys.new_pair`, where it is known before. `objects` are staged data
+        files, `checkpoints` staged checkpoint files; both are taken over. What an earlier creation
+        left unfinished is cleared away first. `StaleHeadError` E0701 when the dataset exists or is
+        just being created, `ChainError` when an event breaks a rule; nothing is left behind then.
         """
         from odfbuild.store.creation import create_dataset
 

@@ -167,6 +167,10 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         projections: Mapping[str, Projection] = renamed(chains, renames)
         graph = find_graph(project, projections, KnownOrder(project.config), damaged)
         faults = faults_of(project, graph, renamed(damaged, renames))
+        if project.config.personal:
+            from odfbuild.survey.personal import personal_faults
+
+            faults |= personal_faults(project, projections, faults, memory.lineages)
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, workspace, project.definitions, projections, memory)
         due = _due_by_clock(project, project.definitions, projections)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from odfbuild import Project
@@ -93,7 +94,7 @@ ROOTS = {
 }
 DERIVED = {
     "shouted": "SELECT event_time, customer_id, upper(ip) AS ip, page FROM events",
-    "mail": "SELECT event_time, customer_id, email FROM customers WHERE email LIKE '%a%'",
+    "mail": "SELECT event_time, customer_id, email FROM customers WHERE email LIKE '%1%'",
     "contacts": "SELECT o.event_time, o.order_id, c.customer_id, c.name, c.email, o.address"
     " FROM orders o JOIN customers c ON o.customer_id = c.customer_id",
     "latest": "SELECT max(event_time) AS event_time, customer_id, max(address) AS address"
@@ -184,6 +185,21 @@ class Shop:
     def records(self, name: str) -> pa.Table:
         """The history of a dataset without times of the system."""
         return self.project[name].history.to_arrow().drop_columns(["system_time"])
+
+
+def files_with(folder: Path, *texts: str) -> list[Path]:
+    """The files below a folder, but for sources, that have one of the texts: in bytes or values."""
+    found = []
+    for file in folder.rglob("*"):
+        if not file.is_file() or file.relative_to(folder).parts[0] == "data":
+            continue
+        data = file.read_bytes()
+        if data[:4] == b"PAR1":
+            table = pq.read_table(pa.BufferReader(data))
+            data += repr(table.to_pydict()).encode()
+        if any(each.encode() in data or each.upper().encode() in data for each in texts):
+            found.append(file)
+    return found
 
 
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, more: str = "show: true") -> Path:

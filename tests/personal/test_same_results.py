@@ -6,7 +6,7 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 from tests.apply.in_process import share
-from tests.personal.shop import DERIVED, ROOTS, SECRETS, Shop, machine
+from tests.personal.shop import DERIVED, ROOTS, SECRETS, Shop, files_with, machine
 
 pytestmark = pytest.mark.spark
 
@@ -22,17 +22,6 @@ def shops(
         Shop.fresh(tmp_path / name, personal=name == "personal") for name in ("personal", "plain")
     ]
     return both[0], both[1]
-
-
-def files_with(folder: Path, *texts: str) -> list[Path]:
-    """The files below a folder whose bytes have one of the texts."""
-    found = []
-    for file in folder.rglob("*"):
-        if file.is_file() and file.relative_to(folder).parts[0] != "data":
-            data = file.read_bytes()
-            if any(text.encode() in data or text.upper().encode() in data for text in texts):
-                found.append(file)
-    return found
 
 
 def test_every_dataset_holds_the_same_records_after_each_increment(

@@ -12,6 +12,7 @@ from odfbuild.inspect.verify.excused import Excuse, withdrawn_from
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.reproduce import (
+    NO_KEYS,
     Extent,
     Reproduction,
     direct_inputs,
@@ -30,8 +31,9 @@ class Verdict(Displayed):
     """All findings, what was recomputed (`None`: only integrity was checked), who signed what.
 
     `unchecked` are steps of datasets of others whose inputs are not here, where nobody asked for
-    just these datasets: they are neither right nor wrong. `excused` is what their owners say is not
-    there any more, or cannot be recomputed.
+    just these datasets, and steps with personal columns where there are no keys: they are neither
+    right nor wrong. `excused` is what their owners say is not there any more, or cannot be
+    recomputed.
     """
 
     findings: tuple[Finding, ...]
@@ -76,12 +78,16 @@ def verify(
             again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
     finally:
         engine.stop()
+    without_keys = [each for each in again.findings if each.code == NO_KEYS]
     unchecked = tuple(
         each
         for each in again.findings
         if all_of_project and each.code == "E0822" and is_of_others(workspace, each.dataset)
     )
-    again = replace(again, findings=tuple(e for e in again.findings if e not in unchecked))
+    left = tuple(e for e in again.findings if e not in unchecked and e not in without_keys)
+    # Those of one dataset lack the same: the first stands for all.
+    unchecked += tuple({each.dataset: each for each in reversed(without_keys)}.values())
+    again = replace(again, findings=left, steps=again.steps - len(without_keys))
     found = (*findings, *wrong, *again.findings)
     excused = (*_withdrawn(workspace, names, found), *again.excused)
     return Verdict(found, again, signed, unchecked, excused)

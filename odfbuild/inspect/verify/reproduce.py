@@ -21,6 +21,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
+from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
@@ -64,6 +65,8 @@ _HELP = (
     "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
     "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
+NO_KEYS = "E1604"
+"""A step with personal columns is neither right nor wrong where there are no keys."""
 _OTHER_ENGINE = (
     "verify it with a program that has this engine; hashes, links and rules were checked"
 )
@@ -344,6 +347,8 @@ def _together(
     try:
         tasks = [_task(store, each, Path(tempfile.mkdtemp(dir=base))) for each in replays]
     except OdfbuildError as error:  # told of the step that it is about
+        if error.code == NO_KEYS:
+            return alone
         fell_back(__name__, "steps are computed one by one", error)
         return alone
     return engine.transform_together(tasks) or alone
@@ -415,6 +420,7 @@ def _run(
         first_offset=0 if before.last_offset is None else before.last_offset + 1,
         system_time=replay.system_time,
         target=scratch / "slice.parquet",
+        sealing=sealing_of(store, before),
     )
     return staged, result.told
 
@@ -505,6 +511,8 @@ def _count(data: DataSlice | None) -> str:
 def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
     if error.code == "E0820":
         return _finding(name, replay, "E0820", error.message)
+    if error.code == NO_KEYS:
+        return replace(_finding(name, replay, NO_KEYS, error.message), help=error.help or "")
     code = "E1447" if error.code in ("E1432", "E1447") else "E0824"
     return replace(
         _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),

@@ -6,9 +6,10 @@ are about. Nothing of that is in a manifest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from odfbuild.declared_settings import setting
+from odfbuild.errors import InSettings, PersonalDataError
 from odfbuild.project.settings.by_name import Name, Patterns, matching
 from odfbuild.values import Value
 
@@ -44,3 +45,23 @@ def disclosed(entries: Iterable[PersonalEntry], dataset: str) -> frozenset[str]:
         if matching(entry, dataset) is not None
         for column in entry.disclose
     )
+
+
+def wrong_entries(entries: Sequence[PersonalEntry]) -> Iterator[PersonalDataError]:
+    """What is wrong with entries by themselves."""
+    for number, entry in enumerate(entries):
+        if entry.columns and entry.subject is None:
+            yield PersonalDataError(
+                "`personal` names columns and no `subject`",
+                code="E1601",
+                location=InSettings.of("personal", number, "columns"),
+                help="add `subject: COLUMN`, the column that names the person",
+            )
+        elif entry.subject is not None and entry.subject in entry.columns:
+            yield PersonalDataError(
+                f"the subject '{entry.subject}' cannot be a personal column itself",
+                code="E1601",
+                location=InSettings.of("personal", number, "columns"),
+                notes=("its values choose the keys, so they are not encrypted",),
+                help="leave it out of `columns`, and use a number or a random text as the subject",
+            )
