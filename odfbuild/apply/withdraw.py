@@ -1,7 +1,7 @@
 """Withdraw objects that a plan says are due: a signed statement first, then the objects go.
 
 A process that is killed in between leaves the statement, and objects that nobody reads any more;
-the next run, and `gc`, remove them.
+`gc` removes them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.unexpected_errors import unforeseen
+from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.stewardship import Withdrawal
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.retention import DueWithdrawal, Old, old_slices
 from odfbuild.project.git.person import who_acts
 from odfbuild.store.claims import Waiting, held_elsewhere
 from odfbuild.store.stewardship import sign_statement, withdrawals
+from odfbuild.store.storage import ObjectKind
 from odfbuild.survey.outcome import WithdrawalOutcome
 from odfbuild.survey.retention import why_not
 
@@ -105,21 +107,26 @@ def remove_withdrawn(workspace: Workspace, name: str) -> None:
     """
     import shutil
 
-    from odfbuild.store.garbage import reachable
-
     store = workspace.dataset(name)
     withdrawn = store.withdrawn()
-    if withdrawn and store.storage is not None:
-        shared = set()
-        for other in workspace.aliases():
-            head = workspace.dataset(other).head()
-            if other != name and head is not None:
-                found = reachable(workspace.dataset(other), head)
-                shared |= {*found.data, *found.checkpoints}
-        for kind, hash in withdrawn:
-            if hash not in shared:
-                store.storage.remove(kind, hash)
+    if not withdrawn:
+        return
+    if store.storage is not None:
+        store.storage.remove(withdrawn.keys() - _of_others(workspace, name))
     for kind, hash in withdrawn:
         store.object_path(kind, hash).unlink(missing_ok=True)
-    if withdrawn:
-        shutil.rmtree(workspace.cache / "side-cars" / name, ignore_errors=True)
+    shutil.rmtree(workspace.cache / "side-cars" / name, ignore_errors=True)
+
+
+def _of_others(workspace: Workspace, name: str) -> set[tuple[ObjectKind, Multihash]]:
+    """The objects that the other datasets of a project refer to."""
+    from odfbuild.store.garbage import reachable
+
+    found: set[tuple[ObjectKind, Multihash]] = set()
+    for other in workspace.aliases():
+        head = workspace.dataset(other).head()
+        if other != name and head is not None:
+            named = reachable(workspace.dataset(other), head)
+            found |= {("data", each) for each in named.data}
+            found |= {("checkpoints", each) for each in named.checkpoints}
+    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -85,9 +85,13 @@ class Storage:
             staged.unlink(missing_ok=True)
         return True
 
-    def remove(self, kind: ObjectKind, hash: Multihash) -> None:
-        """Remove an object that its owner withdrew; nothing happens when it is not there."""
-        self._ask(lambda place: place.remove(f"{kind}/{hash}"))
+    def remove(self, objects: Collection[tuple[ObjectKind, Multihash]]) -> None:
+        """Remove objects that their owner withdrew, as far as they are there."""
+        for wanted in {kind for kind, _ in objects}:
+            there = set(self._ask(lambda place, kind=wanted: place.list(kind)))
+            for kind, hash in objects:
+                if kind == wanted and str(hash) in there:
+                    self._ask(lambda place, name=f"{kind}/{hash}": place.remove(name))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:

@@ -54,7 +54,7 @@ def due_withdrawals(
             f"nothing of '{each}' is due to be withdrawn",
             code="E1632",
             help="`retain` in odfbuild.yaml says how long records are kept; `odfbuild plan` lists "
-            "what is older",
+            "what is older. What a withdrawal that was cut off left, `odfbuild gc` removes",
         )
     return found
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild import Project
 from odfbuild.engine.contract import Engine
+from tests.stewardship.killed import lives
 from tests.stewardship.visits import TOTALS, Visits
 
 pytestmark = pytest.mark.spark
@@ -84,3 +86,31 @@ def test_what_is_still_needed_is_not_withdrawn(
     assert said.code != 0
     assert ours.objects() == 6
     assert "E1632" in ours("any", "plan", "--allow", "withdraw:daily").err
+
+
+def test_a_kill_at_each_step_of_a_withdrawal_and_gc_give_the_same_end(
+    spark_engine: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ours = Visits.fresh(tmp_path, spark_engine, monkeypatch, capsys)
+    ours.arrive(6)
+    project = Project(ours.root)
+
+    def withdraw() -> None:
+        plan = project.plan(withdraw=["visits"])
+        assert not project.apply(plan, publish=False).errors
+
+    for number in range(60):
+        allowed = [each for each in project.plan().retention if each.dataset == "visits"]
+        if not allowed or lives(number, withdraw):
+            break
+    assert not [each for each in project.plan().retention if each.dataset == "visits"]
+    ours.run("gc", "-y")
+    assert ours.objects() == 4
+    stored = {each.name for each in (tmp_path / "storage" / "data").iterdir()}
+    kept = {each.name for each in (ours.root / "chains" / "visits" / "data").iterdir()}
+    assert kept <= stored
+    assert len(stored) == 4 + ours.objects("named") + ours.objects("daily")
+    assert "2 objects with 6 records withdrawn" in ours.run("verify").out

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from odfbuild.errors import PersonalDataError, RepositoryError
 from odfbuild.exchange.repositories.contract import Publication
+from odfbuild.exchange.repositories.outcome import Transfer
 from odfbuild.exchange.repositories.pull import Pull, pull
 from odfbuild.exchange.repositories.push import Push, push
 from odfbuild.exchange.repositories.simple import SimpleDataset
@@ -36,7 +37,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.place import Folder
 from odfbuild.store.stewardship import sign_statement
 from odfbuild.store.workspace import Workspace
-from tests.exchange.repositories.serving import ALICE, served
+from tests.exchange.repositories.serving import ALICE, Served, served
 from tests.exchange.repositories.smart_chains import (
     NAME,
     grow,
@@ -218,7 +219,7 @@ def test_without_the_private_key_nothing_is_said(space: Workspace, store: Datase
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("serve") / "hub") as server:
         create(server.space, "acc/prices")
         yield server
@@ -226,19 +227,18 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 @pytest.mark.parametrize("protocol", ["simple", "smart"])
 def test_statements_and_no_withdrawn_objects_travel(
-    space: Workspace, store: DatasetStore, tmp_path: Path, hub: object, protocol: str
+    space: Workspace, store: DatasetStore, tmp_path: Path, hub: Served, protocol: str
 ) -> None:
     def there() -> SimpleDataset | SmartDataset:
         if protocol == "simple":
             return SimpleDataset(Folder(tmp_path / "acme" / NAME), NAME)
         return SmartDataset(hub.url("net.example.bob.prices"), ALICE)
 
-    def pushed() -> object:
+    def pushed() -> None:
         [done] = push(space, [Push(name=NAME, address="acme", open=there)])
         assert done.error is None
-        return done
 
-    def pulled(into: Workspace) -> object:
+    def pulled(into: Workspace) -> Transfer:
         wanted = Pull(name=NAME, address="acme", reference=f"acme/{NAME}", open=there)
         [done] = pull(into, [wanted])
         return done
@@ -291,7 +291,7 @@ def test_a_forged_statement_of_a_repository_changes_nothing(
 
 
 def test_a_server_takes_statements_of_the_owner_only(
-    space: Workspace, store: DatasetStore, hub: object
+    space: Workspace, store: DatasetStore, hub: Served
 ) -> None:
     dataset = SmartDataset(hub.url("net.example.bob.other"), ALICE)
     [done] = push(space, [Push(name=NAME, address="acme", open=lambda: dataset)])

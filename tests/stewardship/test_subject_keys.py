@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from odfbuild import Project
 from odfbuild.errors import PersonalDataError
 from odfbuild.store.subject_keys import KeyStore
 from odfbuild.store.wrapping_keys import SecretWrapping, wrapping_key
+from tests.stewardship.killed import lives
 
 SUBJECTS = [f"customer {number}" for number in range(600)]
 
@@ -88,7 +87,7 @@ def _rotations(steps: list[tuple[str, set[str]]]) -> Iterator[int]:
     return (number + 1 for number, (step, _) in enumerate(steps) if step == "rotate")
 
 
-def _ensure(folder: Path, number: int, told: multiprocessing.Queue) -> None:  # type: ignore[type-arg]
+def _ensure(folder: Path, number: int, told: multiprocessing.Queue) -> None:
     order = SUBJECTS[number * 7 :] + SUBJECTS[: number * 7]
     told.put(store(folder).ensure(order))
 
@@ -111,20 +110,7 @@ def test_a_kill_at_any_write_leaves_keys_that_hold(tmp_path: Path, step: str) ->
     begun = store(tmp_path)
     before = begun.ensure(SUBJECTS[:50])
     for number in range(12):
-        pid = os.fork()
-        if pid == 0:
-            _die_at(number)
-            keys = store(tmp_path, "wrapping" if step != "rotate" else _now(tmp_path))
-            if step == "ensure":
-                keys.ensure(SUBJECTS)
-            elif step == "destroy":
-                keys.destroy(SUBJECTS[:10])
-            else:
-                new = SecretWrapping("another", tmp_path)
-                new.prepare()
-                keys.rotate(new)
-            os._exit(0)
-        os.waitpid(pid, 0)
+        lives(number, lambda: _do(tmp_path, step))
         now = store(tmp_path, _now(tmp_path) if step == "rotate" else "wrapping")
         found = now.keys(SUBJECTS[:50])
         assert found == {each: before[each] for each in found}
@@ -141,19 +127,16 @@ def _now(folder: Path) -> str:
     return "another" if '"another"' in header else "wrapping"
 
 
-def _die_at(number: int) -> None:
-    """Kill this process at its file operation of that number."""
-    from odfbuild.store import files
-
-    real, done = os.fsync, [0]
-
-    def counted(fd: int) -> None:
-        if done[0] == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        done[0] += 1
-        real(fd)
-
-    files.os.fsync = counted  # type: ignore[attr-defined]
+def _do(folder: Path, step: str) -> None:
+    keys = store(folder, _now(folder) if step == "rotate" else "wrapping")
+    if step == "ensure":
+        keys.ensure(SUBJECTS)
+    elif step == "destroy":
+        keys.destroy(SUBJECTS[:10])
+    else:
+        new = SecretWrapping("another", folder)
+        new.prepare()
+        keys.rotate(new)
 
 
 def test_an_older_copy_of_the_store_brings_no_key_back(tmp_path: Path) -> None:
