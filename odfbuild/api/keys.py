@@ -63,7 +63,7 @@ class Keys(Base):
         """Destroy the keys of persons for good, so that nobody reads their personal values again.
 
         Signs a statement beside each chain with records of them, and writes published tables anew.
-        Errors as `plan_erasure`; nothing is changed then. Done again, it completes what was cut
+        Errors as `plan_erasure`; nothing is changed then. A second call completes what was cut
         off.
         """
         from odfbuild.apply.erase import erase, plan_erasure

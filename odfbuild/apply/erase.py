@@ -1,7 +1,7 @@
 """Erase subjects: destroy their keys, say so beside the chains, write tables anew.
 
-The keys go first: a process that is killed behind that leaves nothing that can be read. Done again,
-it adds the statements that are missing; what was said is not said twice.
+The keys go first: a process that is killed behind that leaves nothing that can be read. A
+second run adds the statements that are missing; what was said is not said twice.
 """
 
 from __future__ import annotations

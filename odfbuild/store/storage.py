@@ -12,6 +12,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -87,11 +88,11 @@ class Storage:
 
     def remove(self, objects: Collection[tuple[ObjectKind, Multihash]]) -> None:
         """Remove objects that their owner withdrew, as far as they are there."""
-        for wanted in {kind for kind, _ in objects}:
-            there = set(self._ask(lambda place, kind=wanted: place.list(kind)))
-            for kind, hash in objects:
-                if kind == wanted and str(hash) in there:
-                    self._ask(lambda place, name=f"{kind}/{hash}": place.remove(name))
+        for kind in {kind for kind, _ in objects}:
+            there = set(self._ask(partial(Place.list, name=kind)))
+            names = (str(hash) for other, hash in objects if other == kind)
+            for name in there.intersection(names):
+                self._ask(partial(Place.remove, name=f"{kind}/{name}"))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:

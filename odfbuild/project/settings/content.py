@@ -101,8 +101,8 @@ class Content(Value, kw_only=True):
     )
     retain: tuple[Retention, ...] = setting(
         (),
-        "How long records are kept (default: for ever); apply withdraws older ones where that is "
-        "allowed by name; of several entries that match, the last one wins",
+        "How long records are kept (default: permanently); apply withdraws older ones where "
+        "that is allowed by name; of several entries that match, the last one wins",
     )
     repositories: Repositories = setting({}, "Repositories of datasets, by name")
     external: External = setting(

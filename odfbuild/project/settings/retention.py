@@ -20,6 +20,6 @@ class Retention(Value, kw_only=True):
 
 
 def kept_for(declared: Iterable[Retention], name: str) -> timedelta | None:
-    """How long the records of a dataset are kept; `None`: for ever."""
+    """How long the records of a dataset are kept; `None`: permanently."""
     found = last_matching(declared, name)
     return found.keep if found else None
