@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Collection
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -89,10 +89,10 @@ class Storage:
     def remove(self, objects: Collection[tuple[ObjectKind, Multihash]]) -> None:
         """Remove objects that their owner withdrew, as far as they are there."""
         for kind in {kind for kind, _ in objects}:
-            there = set(self._ask(partial(Place.list, name=kind)))
+            there = set(self._ask(methodcaller("list", kind)))
             names = (str(hash) for other, hash in objects if other == kind)
             for name in there.intersection(names):
-                self._ask(partial(Place.remove, name=f"{kind}/{name}"))
+                self._ask(methodcaller("remove", f"{kind}/{name}"))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:

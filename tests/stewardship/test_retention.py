@@ -9,7 +9,7 @@ import pytest
 from odfbuild import Project
 from odfbuild.engine.contract import Engine
 from tests.stewardship.killed import lives
-from tests.stewardship.visits import TOTALS, Visits
+from tests.stewardship.visits import DAILY, TOTALS, Visits
 
 pytestmark = pytest.mark.spark
 
@@ -35,6 +35,7 @@ def test_old_records_go_and_all_else_goes_on(
     done = ours.run("apply", "-y", "--allow", "withdraw:visits", "--no-publish")
     assert "visits: 18 records in 6 objects" in done.out, done.out
     assert ours.objects() == 4
+    assert ours.published() == 12
     assert len(list((tmp_path / "storage" / "data").iterdir())) < stored
 
     verified = ours.run("verify").out
@@ -46,9 +47,13 @@ def test_old_records_go_and_all_else_goes_on(
     assert ours.run("sql", count, "--json").data == [{"n": 12}]
     ours.arrive(2)
     assert ours.run("sql", count, "--json").data == [{"n": 18}]
-    ours.run("verify")
+    ours.derive("late", TOTALS)  # sees what is left
+    ours.derive("late_daily", DAILY)
+    ours.run("apply", "-y", "--no-publish")
+    assert sum(each["n"] for each in ours.run("sql", "SELECT n FROM late", "--json").data) == 18
     ours.run("gc", "--grace", "0", "-y")
     assert ours.objects() == 6
+    ours.run("verify")
 
     ours.run("push")
     assert len(list((tmp_path / "acme" / "visits" / "data").iterdir())) == 6

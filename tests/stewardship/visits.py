@@ -23,6 +23,7 @@ content:
   repositories: {acme: {url: ../acme}}
   publish: [{match: ["*"], to: acme}]
   retain: [{match: [visits, named], keep: 100d}]
+  tables: [{match: [visits], format: parquet, location: ../tables}]
 """
 ROOT = """\
 kind: DatasetSnapshot
@@ -124,6 +125,12 @@ class Visits:
             "  repositories: {acme: {url: ../acme}}\n"
         )
         return made
+
+    def published(self) -> int:
+        """How many records the published table of visits has."""
+        import pyarrow.parquet as pq
+
+        return int(pq.read_table(self.root.parent / "tables" / "visits").num_rows)
 
     def objects(self, name: str = "visits") -> int:
         """How many data objects of a dataset lie in the project."""
