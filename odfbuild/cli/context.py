@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -162,6 +163,15 @@ class Context(Value):
             config.root, config.cache, ingest.container_runtime, ingest.container_arguments
         )
         return start_engines(config.engines, place, start, needed=needed)
+
+    def tell_of_hidden(self, workspace: Workspace, datasets: Iterable[str]) -> None:
+        """Say that values of personal columns are not shown, if that is so."""
+        if workspace.personal is not None:
+            from odfbuild.records.personal.shown import told_as_hidden
+
+            said = told_as_hidden(workspace.personal, datasets)
+            if said:
+                self.console.note(said)
 
     def _tell_of_start(self, config: Config, settings: EngineSettings) -> bool:
         """Say that Spark is being started, unless it runs already; whether it was said."""

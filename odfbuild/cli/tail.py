@@ -37,6 +37,7 @@ def tail(
         then = workspace.projection(name)
     else:
         then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
+    state.tell_of_hidden(workspace, [name])
     table = newest_records(workspace, name, then, count)
     operation = vocabulary_of(then.vocab if then else None).operation_type
     if as_json:

@@ -256,10 +256,11 @@ class KeyStore:
         shards: dict[str, list[bytes]] = {}
         for each in names:
             shards.setdefault(f"{each[0]:02x}", []).append(each)
-        wanted, found = frozenset(names), dict[bytes, bytes]()
+        found: Entries = {}
         with ThreadPoolExecutor(min(_AT_ONCE, len(shards) or 1)) as threads:
-            for part in threads.map(entries, shards, shards.values()):
-                found.update((name, part[name]) for name in wanted & part.keys())
+            parts = threads.map(entries, shards, shards.values())
+            for asked, part in zip(shards.values(), parts, strict=True):
+                found.update((name, part[name]) for name in asked if name in part)
         return found
 
     def _read(self, shard: str, _: Collection[bytes] = ()) -> Entries:

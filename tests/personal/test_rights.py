@@ -115,6 +115,20 @@ def test_rights_decide_what_every_reader_sees(
     assert seen(shop) == hidden
 
 
+def test_commands_say_that_values_are_hidden(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odfbuild = Program(shop.root, monkeypatch, capsys)
+    assert "Personal columns" not in odfbuild.ok("tail", "customers").err
+    machine(tmp_path / "machine", monkeypatch, more="show: false")
+    said = odfbuild.ok("tail", "customers")
+    assert "Personal columns of customers are shown as pseudonyms" in said.err
+    assert "zephyrine" not in said.out
+    query = "SELECT country, count(*) AS n FROM customers GROUP BY country"
+    asked = odfbuild.ok("sql", "--engine", "duckdb", query)
+    assert "this machine may not show them" in asked.err
+
+
 def test_a_filter_is_about_what_is_shown(shop: Shop) -> None:
     data = shop.project["customers"]
     (first, *_) = emails(data.to_arrow())
@@ -155,7 +169,7 @@ def test_tables_sites_and_comments_have_values_only_if_they_may_be_published(
 def _values(file: Path, column: str) -> list[object]:
     import pyarrow.parquet as pq
 
-    return pq.read_table(file, columns=[column])[column].to_pylist()  # type: ignore[no-any-return]
+    return list(pq.read_table(file, columns=[column])[column].to_pylist())
 
 
 def test_without_keys_nothing_is_computed_and_everything_is_intact(

@@ -6,6 +6,7 @@ by a function of this process: keys are in no query, and plain values in no file
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -114,3 +115,17 @@ def shown_of(store: DatasetStore, dataset_id: DatasetId, audience: Audience) -> 
     if personal is None or scope is None:
         return None
     return Shown(personal, scope, personal.shows(audience))
+
+
+def told_as_hidden(personal: Personal | None, datasets: Iterable[str]) -> str:
+    """A line for people about values that they do not see; empty where they see all."""
+    if personal is None or personal.shows("people"):
+        return ""
+    names = sorted(name for name in datasets if personal.has(name))
+    if not names:
+        return ""
+    how = "are not shown" if personal.hiding == "empty" else "are shown as pseudonyms"
+    why = "this machine may not show them"
+    if personal.keys is None:
+        why = "this machine has no keys of subjects"
+    return f"Personal columns of {', '.join(names)} {how}: {why}."

@@ -8,8 +8,8 @@ detection of changes work on it. NULL stays NULL.
 
 from __future__ import annotations
 
-import base64
 import hashlib
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Collection, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ PREFIX = "enc1:"
 """What an encrypted value begins with; a plain one that does is encrypted like any other."""
 PSEUDONYM = "p-"
 PSEUDONYM_DIGITS = 16
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = str.maketrans("-_", "+/")
 _MOST = 200_000
 """Subjects whose ciphers, and last values, are kept."""
 
@@ -72,17 +74,18 @@ def sealing(personal: Personal, scope: PersonalColumns) -> Convert:
     records come, E1603 for columns of other types, E1605 for values without a subject.
     """
     ciphers = Ciphers(personal.required_keys(scope.dataset))
-    last: dict[str, dict[str, tuple[str, str | None]]] = {}
+    contexts = {column: scope.context(column) for column in scope.subjects}
+    last: dict[str, dict[str, tuple[str, str]]] = {column: {} for column in scope.subjects}
 
     def seal(column: str, subject: str, cipher: AESSIV | None, value: str) -> str | None:
         if cipher is None:
             return None
-        known = last.setdefault(column, {})
+        known = last[column]
         before = known.get(subject)
         if before is not None and before[0] == value:
             return before[1]
-        made = cipher.encrypt(value.encode(), scope.context(column))
-        text = PREFIX + base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+        made = cipher.encrypt(value.encode(), contexts[column])
+        text = PREFIX + _encoded(made)
         if len(known) >= _MOST:
             known.clear()
         known[subject] = value, text
@@ -104,6 +107,7 @@ def opening(personal: Personal, scope: PersonalColumns) -> Convert:
     from cryptography.exceptions import InvalidTag
 
     ciphers = Ciphers(personal.required_keys(scope.dataset))
+    contexts = {column: scope.context(column) for column in scope.subjects}
 
     def open_(column: str, subject: str, cipher: AESSIV | None, value: str) -> str | None:
         if not value.startswith(PREFIX):
@@ -111,9 +115,7 @@ def opening(personal: Personal, scope: PersonalColumns) -> Convert:
         if cipher is None:
             return None
         try:
-            text = value[len(PREFIX) :]
-            data = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
-            return cipher.decrypt(data, scope.context(column)).decode()
+            return cipher.decrypt(_decoded(value[len(PREFIX) :]), contexts[column]).decode()
         except (InvalidTag, ValueError):
             raise PersonalDataError(
                 f"a value of '{column}' in '{scope.dataset}' does not belong to the key of its "
@@ -132,6 +134,19 @@ def opening(personal: Personal, scope: PersonalColumns) -> Convert:
         return _converted(batch, scope, ciphers, open_, make=False)
 
     return convert
+
+
+def _encoded(data: bytes) -> str:
+    """Base64url without padding; faster than the standard library's, which calls more."""
+    return b2a_base64(data, newline=False).translate(_TO_URL, b"=").decode()
+
+
+def _decoded(text: str) -> bytes:
+    """What `_encoded` encoded; `ValueError` for any other text, so that a value has one form."""
+    data = a2b_base64(text.translate(_FROM_URL) + "=" * (-len(text) % 4), strict_mode=True)
+    if _encoded(data) != text:
+        raise ValueError("not the one form of these bytes")
+    return data
 
 
 def hiding(how: Hiding, scope: PersonalColumns) -> Convert:
