@@ -62,7 +62,7 @@ def _apply(found: Survey | Approved, options: ApplyOptions, sinks: Sequence[Sink
         done = withdraw_due(found.plan, found.project, found.workspace, options.waiting)
         log.withdrawn(done)
         outcome = replace(outcome, withdrawn=done)
-    if found.plan.tables:
+    if found.plan.tables or outcome.withdrawn:
         from odfbuild.apply.tables import publish_tables
 
         stopped = options.cancel.is_set

@@ -35,27 +35,31 @@ def publish_tables(
     """What became of the tables of a plan, of which `outcome` tells the datasets.
 
     None begins once it is `stopped`. A table that only follows its dataset is left out where that
-    has nothing new.
+    has nothing new. Those of datasets whose old records were withdrawn are written as a whole.
     """
     withdrawn = {each.dataset for each in outcome.withdrawn if each.error is None}
-    moved = {each.name for each in outcome.datasets if each.blocks} | withdrawn
-    steps = [
-        each for each in plan.tables if each.step is not TableStep.FOLLOW or each.dataset in moved
-    ]
-    datasets = dict.fromkeys(each.dataset for each in steps)
+    moved = {each.name for each in outcome.datasets if each.blocks}
+    steps = {
+        each.name: each
+        for each in plan.tables
+        if each.step is not TableStep.FOLLOW or each.dataset in moved
+    }
+    datasets = dict.fromkeys([*(each.dataset for each in steps.values()), *withdrawn])
     # Of tables with the same name the first one keeps it.
     tables = {each.name: each for each in reversed(declared_tables(config, datasets))}
+    of_withdrawn = [name for name, each in tables.items() if each.dataset in withdrawn]
     found = []
-    for step in steps:
+    for name in dict.fromkeys([*steps, *of_withdrawn]):
         if stopped():
             break
-        why = "old records were withdrawn" if step.dataset in withdrawn else None
-        if step.name in plan.rewrites:
+        step = steps.get(name)
+        why = "old records were withdrawn" if name in of_withdrawn else None
+        if name in plan.rewrites:
             why = "somebody else changed it, and that is allowed"
-        if step.refusal is not None:
-            found.append(_failed(step.name, step.dataset, step.refusal))
+        if step is not None and step.refusal is not None:
+            found.append(_failed(name, step.dataset, step.refusal))
         else:
-            found.append(publish_table(config, workspace, tables[step.name], anew=why))
+            found.append(publish_table(config, workspace, tables[name], anew=why))
     return tuple(found)
 
 

@@ -48,7 +48,7 @@ def test_old_records_go_and_all_else_goes_on(
     ours.arrive(2)
     assert ours.run("sql", count, "--json").data == [{"n": 18}]
     ours.derive("late", TOTALS)  # sees what is left
-    ours.derive("late_daily", DAILY)
+    ours.derive("late.daily", DAILY)
     ours.run("apply", "-y", "--no-publish")
     assert sum(each["n"] for each in ours.run("sql", "SELECT n FROM late", "--json").data) == 18
     ours.run("gc", "--grace", "0", "-y")
