@@ -117,10 +117,7 @@ def erase(
         destroyed = keys.destroy(plan.subjects)
         now = plan_erasure(config, workspace, plan.subjects)
         stated = [e.dataset for e in now.found if _state(config, workspace, keys, e)]
-    tables = [
-        publish_table(config, workspace, each, anew="subjects were erased")
-        for each in _tables(config, now.found)
-    ]
+    tables = [publish_table(config, workspace, each) for each in _tables(config, now.found)]
     return Erased(keys=destroyed, stated=tuple(stated), tables=tuple(tables))
 
 

@@ -53,9 +53,7 @@ def publish_tables(
         if stopped():
             break
         step = steps.get(name)
-        why = "old records were withdrawn" if name in of_withdrawn else None
-        if name in plan.rewrites:
-            why = "somebody else changed it, and that is allowed"
+        why = "somebody else changed it, and that is allowed" if name in plan.rewrites else None
         if step is not None and step.refusal is not None:
             found.append(_failed(name, step.dataset, step.refusal))
         else:
