@@ -126,6 +126,7 @@ class Base:
         correct: Sequence[str] = (),
         rewrite: Sequence[str] = (),
         forward: Sequence[str] = (),
+        withdraw: Sequence[str] = (),
         *,
         of_branch: bool = False,
         limit: Limit | None = None,
@@ -142,6 +143,7 @@ class Base:
             deletions=tuple(map(Consent.parse, delete)),
             forward=tuple(map(Consent.parse, forward)),
             rewrites=tuple(rewrite),
+            withdrawals=tuple(withdraw),
             of_branch=of_branch,
             limit=limit,
         )

@@ -319,6 +319,7 @@ class Looking(Base):
         forward: Sequence[str] = (),
         delete: Sequence[str] = (),
         rewrite: Sequence[str] = (),
+        withdraw: Sequence[str] = (),
         refresh: bool = False,
         sample: str | None = None,
         since: Time | None = None,
@@ -329,7 +330,8 @@ class Looking(Base):
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
         records are to follow a changed query now, `forward` datasets whose changed query holds for
         new records only, whatever `onQueryChange` in odfbuild.yaml says, `rewrite` published tables
-        to replace although somebody else changed them. With `refresh` web servers are asked whether
+        to replace although somebody else changed them, `withdraw` datasets whose records go for
+        good once `retain` no longer keeps them. With `refresh` web servers are asked whether
         the data that was read of them changed, and repositories what is new of datasets of others,
         for `Plan.news`. In a branch, `sample` (such as `10%`) and
         `since` (an event time) let derivatives read part of their inputs.
@@ -348,6 +350,7 @@ class Looking(Base):
             correct,
             rewrite,
             forward,
+            withdraw,
             of_branch=True,
             limit=Limit.parse(sample, limit),
             refresh=refresh,

@@ -125,12 +125,15 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild|correct|forward|delete|rewrite:NAME",
-        autocompletion=complete.consents("rebuild", "correct", "forward", "delete", "rewrite"),
+        metavar="rebuild|correct|forward|delete|rewrite|withdraw:NAME",
+        autocompletion=complete.consents(
+            "rebuild", "correct", "forward", "delete", "rewrite", "withdraw"
+        ),
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
         "existing records, apply this changed query to new records only whatever onQueryChange "
-        "says, delete this orphaned chain, or replace this table that somebody else changed; "
+        "says, delete this orphaned chain, replace this table that somebody else changed, or "
+        "withdraw the records that `retain` no longer keeps; "
         "rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
     ),
 ]
@@ -363,6 +366,7 @@ def wishes_of(
         deletions=tuple(consent for what, consent in found if what == "delete"),
         forward=tuple(consent for what, consent in found if what == "forward"),
         rewrites=tuple(consent.name for what, consent in found if what == "rewrite"),
+        withdrawals=tuple(consent.name for what, consent in found if what == "withdraw"),
         of_branch=True,
         limit=limit,
     )
@@ -372,11 +376,11 @@ def _consent(text: str) -> tuple[str, Consent]:
     from odfbuild.plan.changes.consent import Consent
 
     what, _, name = text.partition(":")
-    known = ("rebuild", "correct", "forward", "delete", "rewrite")
+    known = ("rebuild", "correct", "forward", "delete", "rewrite", "withdraw")
     if what not in known or not name.strip("+"):
         raise typer.BadParameter(
             f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'forward:NAME', "
-            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE'",
+            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE', 'withdraw:NAME'",
             param_hint="--allow",
         )
     return what, Consent.parse(name)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.gone import tell_gone
 from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing, moment_in
 
@@ -45,4 +46,5 @@ def tail(
         state.console.note(f"'{name}' has no records yet.")
     else:
         state.console.result(render_records(table, operation))
+    tell_gone(state.console, workspace, [name])
     return 0

@@ -58,7 +58,7 @@ SECTIONS = {
     ),
     "Prove": ("test", "verify", "provenance"),
     "Share": ("pull", "push", "serve", "docs", "table", "storage", "key", "git", "ci"),
-    "Maintain": ("branch", "gc", "lock", "migrate", "engine", "doctor", "version"),
+    "Maintain": ("branch", "gc", "erase", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""
 

@@ -203,6 +203,9 @@ def history_files(store: DatasetStore, head: Multihash | None) -> tuple[SliceFil
 
 
 def _files(store: DatasetStore, slices: Sequence[PromisedSlice]) -> tuple[SliceFile, ...]:
+    """The files of slices, but for those that were withdrawn."""
+    withdrawn = store.withdrawn()
+    slices = [each for each in slices if ("data", each[0].physical_hash) not in withdrawn]
     files = store.bring_all("data", (data.physical_hash for data, _ in slices))
     return tuple(
         SliceFile(file, promised) for file, (_, promised) in zip(files, slices, strict=True)

@@ -134,7 +134,7 @@ class Config(Content, kw_only=True):
         machine = self.personal_keys
         return Personal(
             partial(subjects_of, self.personal),
-            partial(open_keys, machine, self.root),
+            partial(open_keys, machine, self.root, self.state),
             show=machine.show,
             publish=machine.publish,
             hiding=machine.hide,

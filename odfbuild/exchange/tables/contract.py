@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.odf.schema import arrow
+    from odfbuild.odf.stewardship import Signed
     from odfbuild.records.pin import View
 
 Key = tuple[Any, ...]
@@ -193,8 +194,10 @@ class TableFormat(Protocol):
         ...
 
 
-def layout_of(table: Table, columns: Iterable[arrow.Field]) -> str:
+def layout_of(table: Table, columns: Iterable[arrow.Field], gone: Iterable[Signed] = ()) -> str:
     """A text that stands for how a table is laid out: a digest of each part; needs no PyArrow.
+
+    `gone` are statements about records that are no longer there.
 
     Where it differs from that of the pin, the table is written anew (`changed_parts`).
     """
@@ -207,6 +210,8 @@ def layout_of(table: Table, columns: Iterable[arrow.Field]) -> str:
     }
     if table.personal:
         parts["personal"] = table.personal
+    if said := [each.line.decode() for each in gone]:
+        parts["gone"] = said
     return ",".join(f"{name}:{_short_digest(part)}" for name, part in parts.items())
 
 

@@ -76,7 +76,7 @@ def publish(
     with scratch_folder(config.cache, "table") as scratch, reaching(table):
         opened = open_table(TableSpec(table, records.schema, scratch))
         present = opened.read_state()
-        pin = pin_of(table, state)
+        pin = pin_of(table, state, records.stored.committed.store)
         lacks = Behind(anew) if anew else _lacks(table, present, pin, records)
         if lacks is None:
             assert present is not None
