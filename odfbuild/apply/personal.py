@@ -9,7 +9,7 @@ from dataclasses import replace
 from odfbuild.engine.settings import EngineSettings, in_force
 from odfbuild.errors import IngestError, OdfbuildError, PersonalDataError, QueryError
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import AddData, ExecuteTransform
+from odfbuild.odf.model import AddData, DatasetKind, ExecuteTransform
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.records.personal.files import holds_plain_values
 from odfbuild.store.workspace import Workspace
@@ -49,7 +49,11 @@ def check_rights(
 
 
 def told_of_plain_values(workspace: Workspace, dataset: str, state: Projection | None) -> str:
-    """A warning where the newest records were committed before their columns were personal."""
+    """A warning where the newest records were committed before their columns were personal.
+
+    `PersonalDataError` E1612 for a derivative: a plain record could not be taken back by an
+    encrypted one, and it can be computed again.
+    """
     personal = workspace.personal
     if personal is None or state is None or state.schema is None:
         return ""
@@ -63,6 +67,14 @@ def told_of_plain_values(workspace: Workspace, dataset: str, state: Projection |
             found = holds_plain_values(store.bring("data", event.new_data.physical_hash), scope)
             if not found:
                 return ""
+            if state.kind is DatasetKind.Derivative:
+                raise PersonalDataError(
+                    f"the records of '{dataset}' have {', '.join(found)} as plain text, which "
+                    "became personal later",
+                    code="E1612",
+                    dataset=dataset,
+                    help=f"build it anew: odfbuild apply --allow rebuild:{dataset}+",
+                )
             return (
                 f"earlier values of {', '.join(found)} were committed as plain text, and stay so; "
                 "to encrypt them, build the dataset anew (docs/personal-data.md)"

@@ -22,12 +22,14 @@ from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
     TransformSql,
 )
+from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.records.personal.files import converted
 from odfbuild.records.personal.values import Convert, opening, sealing
 from odfbuild.sql.columns.query_lineage import lineage_of
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import NO_COPIES
 from odfbuild.store.personal import PersonalColumns
+from odfbuild.store.stewardship import erasures
 
 PLAIN = "plain"
 """The folder, in that of a step, of files with plain values."""
@@ -46,7 +48,15 @@ def sealing_of(store: DatasetStore, state: Projection) -> Convert | None:
     scope = scope_of(store, state)
     if scope is None or store.personal is None:
         return None
-    return sealing(store.personal, scope)
+    return sealing(store.personal, scope, vocabulary_of(state.vocab).operation_type)
+
+
+def is_erased_from(stores: Iterable[DatasetStore]) -> bool:
+    """Whether persons were erased from any of these datasets.
+
+    Their records are not what a query gives now, so its result is compared as a whole.
+    """
+    return any(erasures(each.statements()) for each in stores if each.personal is not None)
 
 
 def compares_values(merge: MergeStrategy) -> bool:
@@ -92,8 +102,8 @@ def plain_files(
     scope: PersonalColumns,
     scratch: Path,
 ) -> Callable[[], tuple[Path, ...]]:
-    """The same for records that a dataset has already."""
-    opened = _opened(store, scope, scratch)
+    """The same for records that a dataset has already; what nobody can read stays as it is."""
+    opened = _opened(store, scope, scratch, keep=True)
     return cache(lambda: tuple(map(opened, files())))
 
 
@@ -106,8 +116,10 @@ def committed_files(files: Iterable[Path], stores: Sequence[DatasetStore]) -> fr
     return frozenset(found)
 
 
-def _opened(store: DatasetStore, scope: PersonalColumns, scratch: Path) -> Callable[[Path], Path]:
+def _opened(
+    store: DatasetStore, scope: PersonalColumns, scratch: Path, *, keep: bool = False
+) -> Callable[[Path], Path]:
     assert store.personal is not None, "it has personal columns"
-    convert = opening(store.personal, scope)
+    convert = opening(store.personal, scope, keep=keep)
     folder = scratch / PLAIN / scope.dataset_id.multibase
     return lambda file: converted(file, scope, convert, folder)

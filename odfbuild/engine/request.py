@@ -11,7 +11,13 @@ from functools import cache
 from pathlib import Path
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
-from odfbuild.engine.personal import plain_files, plain_input, read_columns, scope_of
+from odfbuild.engine.personal import (
+    is_erased_from,
+    plain_files,
+    plain_input,
+    read_columns,
+    scope_of,
+)
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
 from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab, TransformSql
@@ -126,6 +132,7 @@ def transform_task(
     """
     if state.transform is None:
         raise AssertionError("only a dataset with a transformation is derived")
+    stores = [each.store for each in inputs] + ([history.store] if history else [])
     return TransformTask(
         dataset=dataset,
         transform=state.transform.transform,
@@ -138,7 +145,7 @@ def transform_task(
         system_time=system_time,
         first_offset=0 if state.last_offset is None else state.last_offset + 1,
         checkpoint=cache(lambda: checkpoint_of_engine(history.store, state) if history else None),
-        continued=not is_proof and is_continued(state, inputs),
+        continued=not is_proof and is_continued(state, inputs) and not is_erased_from(stores),
     )
 
 

@@ -60,6 +60,25 @@ def built(tmp_path_factory: pytest.TempPathFactory, spark_engine: Engine) -> Ite
     yield folder
 
 
+@pytest.fixture
+def plain(tmp_path: Path, plainly_built: Path) -> Shop:
+    """The same without personal columns."""
+    return Shop(shutil.copytree(plainly_built, tmp_path / "plain", symlinks=True))
+
+
+@pytest.fixture(scope="module")
+def plainly_built(tmp_path_factory: pytest.TempPathFactory, spark_engine: Engine) -> Path:
+    """The folder of that shop."""
+    derived = {"contacts": DERIVED["contacts"]}
+    made = Shop.fresh(tmp_path_factory.mktemp("plain") / "s", personal=False, derived=derived)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        share(spark_engine, monkeypatch)
+        for day in (1, 2):
+            made.arrive(day)
+            made.apply()
+    return made.root
+
+
 def _build(folder: Path) -> None:
     derived = {name: DERIVED[name] for name in ("mail", "domains", "contacts")}
     made = Shop.fresh(folder / "shop", personal=True, derived=derived)
@@ -253,12 +272,8 @@ def _random_query(dice: random.Random) -> str:
     "number", [30, pytest.param(200, marks=pytest.mark.slow(reason="two hundred queries"))]
 )
 def test_random_queries_give_the_same_with_keys_and_without_personal_columns(
-    shop: Shop, tmp_path: Path, number: int
+    shop: Shop, plain: Shop, number: int
 ) -> None:
-    plain = Shop.fresh(tmp_path / "plain", personal=False, derived={})
-    for day in (1, 2):
-        plain.arrive(day)
-        plain.apply()
     dice = random.Random(7)
     for at in range(number):
         query = _random_query(dice)
@@ -269,6 +284,37 @@ def test_random_queries_give_the_same_with_keys_and_without_personal_columns(
 
 def _sorted(table: pa.Table) -> list[str]:
     return sorted(json.dumps(row, default=str) for row in table.to_pylist())
+
+
+def test_after_an_erasure_the_records_of_others_are_the_same_and_none_is_left_over(
+    shop: Shop, plain: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odfbuild = Program(shop.root, monkeypatch, capsys)
+    odfbuild.ok("erase", "1", "2", "3", "-y")
+    for each in (shop, plain):
+        each.arrive(3)
+        each.apply()
+    erased = pc.field("customer_id") <= 3
+    found = [each.project["contacts"] for each in (shop, plain)]
+    others = [_sorted(each.filter(~erased).to_arrow()) for each in found]
+    assert others[0] == others[1]
+    gone = [each.filter(erased) for each in found]
+    kept = [_sorted(each.select("order_id", "customer_id").to_arrow()) for each in gone]
+    assert kept[0] == kept[1]
+    assert emails(gone[0].to_arrow()) == []
+    assert emails(gone[1].to_arrow())
+    assert odfbuild("verify").code == 0
+
+
+def test_a_derivative_with_plain_records_is_built_anew(plain: Shop) -> None:
+    file = plain.root / "odfbuild.yaml"
+    entries = "[{match: [customers, contacts], columns: [name, email], subject: customer_id}]"
+    file.write_text(f"{file.read_text()}  personal: {entries}\n")
+    plain.arrive(3)
+    outcome = {each.name: each for each in plain.project.apply().datasets}
+    assert "plain text" in str(outcome["customers"].warnings)
+    error = outcome["contacts"].error
+    assert error is not None and error.code == "E1612"
 
 
 def test_a_proof_of_personal_columns_is_refused(shop: Shop) -> None:

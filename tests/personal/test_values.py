@@ -128,6 +128,25 @@ def test_without_the_key_of_its_subject_a_value_is_null() -> None:
     assert later[1] == sealed["email"].to_pylist()[1]
 
 
+def test_a_record_of_an_erased_subject_is_taken_back_as_it_was_committed() -> None:
+    keys = Keys()
+    rights = personal(keys)
+    sealed = sealing(rights, scope())(batch((1, "a"), (2, "b")))
+    keys.destroy(["1"])
+    kept = opening(rights, scope(), keep=True)(sealed)
+    assert kept["email"].to_pylist() == [sealed["email"].to_pylist()[0], "b"]
+    rows = pa.RecordBatch.from_arrays(
+        [
+            pa.array([1, 1, 0], pa.int32()),
+            pa.array([1, 2, 1]),
+            pa.array([*kept["email"].to_pylist(), "x"]),
+        ],
+        ["op", "who", "email"],
+    )
+    again = sealing(rights, scope(), "op")(rows)["email"].to_pylist()
+    assert again == [*sealed["email"].to_pylist(), None]
+
+
 def test_a_value_that_was_committed_before_stays_as_it_is() -> None:
     rights = personal(Keys())
     assert opening(rights, scope())(batch((1, "old")))["email"].to_pylist() == ["old"]

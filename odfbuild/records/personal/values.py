@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfbuild.errors import PersonalDataError
+from odfbuild.odf.operation import CORRECT_FROM, RETRACT
 from odfbuild.store.personal import Hiding, Personal, PersonalColumns
 from odfbuild.wording import count
 
@@ -33,6 +34,7 @@ PSEUDONYM = "p-"
 PSEUDONYM_DIGITS = 16
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = str.maketrans("-_", "+/")
+_TAKE_BACK = pa.array([RETRACT, CORRECT_FROM], pa.int32())
 _MOST = 200_000
 """Subjects whose ciphers, and last values, are kept."""
 
@@ -67,11 +69,12 @@ class Ciphers:
             return known
 
 
-def sealing(personal: Personal, scope: PersonalColumns) -> Convert:
+def sealing(personal: Personal, scope: PersonalColumns, operation: str | None = None) -> Convert:
     """Encrypts the personal columns of records.
 
-    A value of an erased subject becomes NULL. `PersonalDataError` E1604 without keys; when
-    records come, E1603 for columns of other types, E1605 for values without a subject.
+    A value of an erased subject becomes NULL; but a record that takes another one back, by the
+    column `operation`, keeps what that one has (see `opening`). `PersonalDataError` E1604 without
+    keys; when records come, E1603 for columns of other types, E1605 for values without a subject.
     """
     ciphers = Ciphers(personal.required_keys(scope.dataset))
     contexts = {column: scope.context(column) for column in scope.subjects}
@@ -92,14 +95,33 @@ def sealing(personal: Personal, scope: PersonalColumns) -> Convert:
         return text
 
     def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return _converted(batch, scope, ciphers, seal, make=True)
+        made = _converted(batch, scope, ciphers, seal, make=True)
+        if operation is None or operation not in batch.schema.names:
+            return made
+        return _as_committed(made, batch, scope, operation)
 
     return convert
 
 
-def opening(personal: Personal, scope: PersonalColumns) -> Convert:
+def _as_committed(
+    made: pa.RecordBatch, before: pa.RecordBatch, scope: PersonalColumns, operation: str
+) -> pa.RecordBatch:
+    """Encrypted records, in which those that take others back have values that nobody can read."""
+    taken = pc.is_in(before.column(operation), value_set=_TAKE_BACK)
+    for name in scope.subjects:
+        at = before.schema.get_field_index(name)
+        if at < 0:
+            continue
+        value = _text(before.column(at))
+        kept = pc.and_(taken, pc.and_(made.column(at).is_null(), value.is_valid()))
+        made = _replaced(made, at, pc.if_else(kept, value, made.column(at)))
+    return made
+
+
+def opening(personal: Personal, scope: PersonalColumns, *, keep: bool = False) -> Convert:
     """Decrypts the personal columns of records; without a key of its subject a value is NULL.
 
+    With `keep` it stays encrypted, so that the record can be taken back as it was committed.
     Values that were committed before the column was declared stay as they are.
     `PersonalDataError` E1604 without keys; when records come, E1606 for a value that does not
     belong to the key of its subject, its dataset and its column.
@@ -113,7 +135,7 @@ def opening(personal: Personal, scope: PersonalColumns) -> Convert:
         if not value.startswith(PREFIX):
             return value
         if cipher is None:
-            return None
+            return value if keep else None
         try:
             return cipher.decrypt(_decoded(value[len(PREFIX) :]), contexts[column]).decode()
         except (InvalidTag, ValueError):
