@@ -306,7 +306,7 @@ def test_after_an_erasure_the_records_of_others_are_the_same_and_none_is_left_ov
     assert odfbuild("verify").code == 0
 
 
-def test_a_derivative_with_plain_records_is_built_anew(plain: Shop) -> None:
+def test_a_derivative_with_plain_records_is_built_anew(shop: Shop, plain: Shop) -> None:
     file = plain.root / "odfbuild.yaml"
     entries = "[{match: [customers, contacts], columns: [name, email], subject: customer_id}]"
     file.write_text(f"{file.read_text()}  personal: {entries}\n")
