@@ -29,7 +29,7 @@ _HOME = {
         *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
         *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
         *("IntegrityError", "EnvironmentProblem", "EngineProblem", "RepositoryError"),
-        *("BranchError", "RecordsError", "TableError", "EngineError"),
+        *("BranchError", "RecordsError", "TableError", "EngineError", "PersonalDataError"),
     ),
     "odfbuild.version": ("__version__",),
 }

@@ -14,6 +14,7 @@ from odfbuild.errors import IngestError as IngestError
 from odfbuild.errors import IntegrityError as IntegrityError
 from odfbuild.errors import Location as Location
 from odfbuild.errors import OdfbuildError as OdfbuildError
+from odfbuild.errors import PersonalDataError as PersonalDataError
 from odfbuild.errors import PlanError as PlanError
 from odfbuild.errors import ProjectError as ProjectError
 from odfbuild.errors import QueryError as QueryError

@@ -15,7 +15,8 @@
     ├── BranchError         E11xx  a branch cannot be used or promoted       exit 1
     ├── RecordsError        E12xx  records cannot be shown as asked          exit 1
     ├── TableError          E13xx  a table cannot be published or read       exit 1
-    └── EngineError         E14xx  an engine, or an address for one, fails   exit 1
+    ├── EngineError         E14xx  an engine, or an address for one, fails   exit 1
+    └── PersonalDataError   E16xx  personal data, its keys and statements    exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
 or edit that corrects it (`help`). Several errors of one project travel together in `Errors`.
@@ -48,6 +49,7 @@ __all__ = [
     "IntegrityError",
     "Location",
     "OdfbuildError",
+    "PersonalDataError",
     "PlanError",
     "ProjectError",
     "QueryError",
@@ -267,6 +269,10 @@ class TableError(OdfbuildError):
 
 class EngineError(OdfbuildError):
     """An engine that runs as a program of its own cannot be reached, served or believed."""
+
+
+class PersonalDataError(OdfbuildError):
+    """Personal values, keys of subjects, or statements about them cannot be used as asked for."""
 
 
 def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:

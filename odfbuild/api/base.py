@@ -105,7 +105,7 @@ class Base:
 
         config = self.config()
         settings = replace(config.engine, expected_bytes=expected_bytes)
-        start = partial(engine_for, config.root)
+        start = partial(engine_for, config.root, alone=bool(config.personal))
         ingest = config.ingest
         place = Place(
             config.root, config.cache, ingest.container_runtime, ingest.container_arguments
@@ -127,6 +127,7 @@ class Base:
         rewrite: Sequence[str] = (),
         forward: Sequence[str] = (),
         read: Sequence[str] = (),
+        withdraw: Sequence[str] = (),
         *,
         of_branch: bool = False,
         limit: Limit | None = None,
@@ -144,6 +145,7 @@ class Base:
             forward=tuple(map(Consent.parse, forward)),
             rewrites=tuple(rewrite),
             reads=tuple(map(Consent.parse, read)),
+            withdrawals=tuple(withdraw),
             of_branch=of_branch,
             limit=limit,
         )

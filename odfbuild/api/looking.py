@@ -320,6 +320,7 @@ class Looking(Base):
         delete: Sequence[str] = (),
         rewrite: Sequence[str] = (),
         read: Sequence[str] = (),
+        withdraw: Sequence[str] = (),
         refresh: bool = False,
         sample: str | None = None,
         since: Time | None = None,
@@ -331,7 +332,8 @@ class Looking(Base):
         records are to follow a changed query now, `forward` datasets whose changed query holds for
         new records only, whatever `onQueryChange` in odfbuild.yaml says, `rewrite` published tables
         to replace although somebody else changed them, `read` datasets that may read more than
-        policies let them. With `refresh` web servers are asked whether
+        policies let them, `withdraw` datasets whose records go for good once `retain` no longer
+        keeps them. With `refresh` web servers are asked whether
         the data that was read of them changed, and repositories what is new of datasets of others,
         for `Plan.news`. In a branch, `sample` (such as `10%`) and
         `since` (an event time) let derivatives read part of their inputs.
@@ -351,6 +353,7 @@ class Looking(Base):
             rewrite,
             forward,
             read,
+            withdraw,
             of_branch=True,
             limit=Limit.parse(sample, limit),
             refresh=refresh,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
+from odfbuild.apply.personal import Hide
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
@@ -75,12 +76,14 @@ def attempt(
     locate: Callable[[str, OdfbuildError], OdfbuildError],
     cache: Path,
     committed: Callable[[int, int], None],
+    hide: Hide | None = None,
 ) -> DatasetOutcome:
     """Do `work` on a dataset; never raises for its failure.
 
     `work` returns why nothing was done, which counts when nothing was committed. `locate` maps an
-    error to a place in the project's files. A defect of ours is logged in the folder `cache`.
-    `committed` hears of blocks and records so far, after each commit.
+    error to a place in the project's files, `hide` takes values of records out of it. A defect of
+    ours is logged in the folder `cache`. `committed` hears of blocks and records so far, after each
+    commit.
     """
     progress = Progress(committed)
 
@@ -92,7 +95,7 @@ def attempt(
             blocks=progress.blocks,
             records=progress.records,
             records_read=progress.records_read,
-            skipped=progress.skipped,
+            skipped=progress.skipped if hide is None else _without_examples(progress.skipped),
             drift=progress.drift,
             warnings=progress.warnings,
             late=dict(progress.late),
@@ -104,8 +107,11 @@ def attempt(
     except StaleHeadError as error:
         return ended(Status.LOST, error.message, error)
     except OdfbuildError as error:
+        error = hide(error) if hide is not None else error
         return ended(Status.FAILED, scrub(error.message), scrub_error(locate(name, error)))
     except Exception as error:  # a defect of ours must not take the other datasets down
+        if hide is not None:  # its text may quote a record
+            error = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
         defect = unforeseen(error, cache, f"working on '{name}'", name)
         return ended(Status.FAILED, defect.message, defect)
     if progress.renamed_from is not None:
@@ -113,6 +119,11 @@ def attempt(
     if progress.deleted:
         return ended(Status.COMMITTED, "deleted")
     return ended(Status.COMMITTED if progress.blocks else Status.NOOP, because)
+
+
+def _without_examples(skipped: Skipped) -> Skipped:
+    """Numbers of bad records, which tell no values."""
+    return Skipped(skipped.counts)
 
 
 def begin(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
 from odfbuild.project.yaml.source import locate
 from odfbuild.records.checks import Asked, KAnonymous, Relationship, Sql
+from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import Value
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.odf.identity import DatasetId
     from odfbuild.records.audit import Violation
 
 FOLDER = "rejected"
@@ -81,10 +83,13 @@ class Audit(Value):
         file: Path,
         schema: pa.Schema,
         vocab: Vocabulary,
+        dataset_id: DatasetId,
         base: Projection | None,
         waiting: Sequence[Path] = (),
     ) -> None:
         """Look at a file that is about to be committed, behind `base` and files that wait.
+
+        The dataset need not exist yet.
 
         Raises `CheckError` E0540 when it does not keep to a check, E0551 when the state that it
         leads to is not k-anonymous, and keeps it aside.
@@ -92,7 +97,7 @@ class Audit(Value):
         earlier: Sequence[Path] = ()
         if any(isinstance(each.check, KAnonymous) for each in self.asked):
             earlier = self.audits.workspace.committed(self.dataset, base).files() + tuple(waiting)
-        found = self.violations([file], schema, vocab, earlier)
+        found = self.violations([file], schema, vocab, dataset_id, earlier)
         for each in found:
             if each.warn:
                 self.warn(each)
@@ -125,7 +130,7 @@ class Audit(Value):
         committed = workspace.committed(self.dataset, state)
         schema, vocab = schema_of(state.schema), vocabulary_of(state.vocab)
         try:
-            return self.violations(committed.files(), schema, vocab)
+            return self.violations(committed.files(), schema, vocab, state.dataset_id)
         except OdfbuildError:
             raise
         except Exception:  # whatever libraries make of bytes that are not what was written
@@ -143,22 +148,49 @@ class Audit(Value):
         files: Sequence[Path],
         schema: pa.Schema,
         vocab: Vocabulary,
+        dataset_id: DatasetId,
         earlier: Sequence[Path] = (),
     ) -> tuple[Violation, ...]:
         """What the records in these files do not keep to, behind those in `earlier` ones."""
         from odfbuild.records.audit import audit
 
+        plain: Sequence[Path] = ()
+
         def query(check: Sql) -> tuple[int, str]:
-            return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
+            return self.audits.engine().violations(self.dataset, check.query, plain, schema, vocab)
 
         try:
-            return audit(self.dataset, files, vocab, self.asked, self._values, query, earlier)
+            with self._plain([*earlier, *files], self.dataset, dataset_id) as opened:
+                before, plain = opened[: len(earlier)], opened[len(earlier) :]
+                found = audit(self.dataset, plain, vocab, self.asked, self._values, query, before)
+            personal = self.audits.workspace.personal
+            if personal is not None and personal.has(self.dataset):
+                found = tuple(each.without_example() for each in found)
+            return found
         except CheckError as error:
             place = error.location
             if not isinstance(place, InSettings):
                 raise
             _, *declared = place.path
             raise error.at(self.audits.place(declared)) from None
+
+    @contextlib.contextmanager
+    def _plain(
+        self, files: Sequence[Path], dataset: str, dataset_id: DatasetId
+    ) -> Iterator[Sequence[Path]]:
+        """The files with plain values in personal columns, which checks are about."""
+        workspace = self.audits.workspace
+        personal = workspace.personal
+        scope = personal.of(dataset, dataset_id) if personal is not None else None
+        if personal is None or scope is None or not files:
+            yield files
+            return
+        from odfbuild.records.personal.files import converted
+        from odfbuild.records.personal.values import opening
+
+        with scratch_folder(workspace.cache, "checks") as folder:
+            convert = opening(personal, scope)
+            yield [converted(each, scope, convert, folder) for each in files]
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""
@@ -180,11 +212,13 @@ class Audit(Value):
         columns = schema_of(state.schema) if state.schema else pa.schema([])
         if check.field not in columns.names:
             raise no_such_column(check.to, check.field, columns.names, check)
-        found = [
-            pq.read_table(file, columns=[check.field]).column(0).unique()
-            for file in workspace.committed(check.to, state).files()
-            if check.field in pq.read_schema(file).names
-        ]
+        files = workspace.committed(check.to, state).files()
+        with self._plain(files, check.to, state.dataset_id) as plain:
+            found = [
+                pq.read_table(file, columns=[check.field]).column(0).unique()
+                for file in plain
+                if check.field in pq.read_schema(file).names
+            ]
         kind = columns.field(check.field).type
         return pa.concat_arrays([pa.array([], kind), *(each.cast(kind) for each in found)])
 

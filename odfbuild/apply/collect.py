@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odfbuild.apply.branches import BranchDeletion, delete_claimed
+from odfbuild.apply.withdraw import remove_withdrawn
 from odfbuild.errors import OdfbuildError
 from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.garbage import (
@@ -57,7 +58,8 @@ def collect(
     """Find garbage that did not change since `before` (seconds since 1970) and remove it.
 
     Looks at the datasets `names`; at all of them, at unfinished ones and at scratch when it is
-    `None`. `branches` are deleted first. With `dry_run` nothing is removed.
+    `None`. `branches` are deleted first. What was withdrawn goes from the storage, too, if it is
+    still there. With `dry_run` nothing is removed.
     """
     garbage: list[Garbage] = []
     damaged: list[OdfbuildError] = []
@@ -80,6 +82,10 @@ def collect(
             garbage += find_scratch(workspace, before)
             garbage += find_side_cars(workspace, before)
         if not dry_run:
+            broken = {each.dataset for each in damaged}
+            for name in chosen:
+                if name in claim.won and name not in broken:
+                    remove_withdrawn(workspace, name)
             remove(workspace, garbage)
     return Collection(
         garbage=tuple(garbage),

@@ -23,6 +23,7 @@ from odfbuild.engine.contract import (
     TransformTask,
 )
 from odfbuild.engine.event_windows import count_late, late_records, windows_of
+from odfbuild.engine.personal import committed_files
 from odfbuild.engine.request import (
     StepInput,
     checkpoint_of_engine,
@@ -243,7 +244,8 @@ def stage_transform(
         )
         note = "; ".join(filter(None, notes))
         late = _late(result.choice, task, inputs)
-        derived = Derived(staged.records if staged else 0, note, late, result.read)
+        read = committed_files(result.read, [each.store for each in inputs])
+        derived = Derived(staged.records if staged else 0, note, late, read)
     advances = any(step.advances for step in steps)
     if data is None and not advances and not state.query_waits:
         return derived

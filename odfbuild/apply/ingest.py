@@ -30,6 +30,7 @@ from odfbuild.engine.contract import (
     OnSchemaChange,
     Skipped,
 )
+from odfbuild.engine.personal import compares_values, sealing_of
 from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
@@ -301,13 +302,17 @@ def stage_ingest(
 def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTask:
     """The task of an engine to read an arrival and to merge it with what the chain has."""
     state, source = transaction.state, arrival.source
+    merge = _merge(source, arrival)
+    seal = None
+    if transaction.base is not None and state.schema is not None and compares_values(merge):
+        seal = sealing_of(transaction.workspace.dataset(transaction.alias), state)
     return IngestTask(
         dataset=transaction.alias,
         file=arrival.file,
         source_name=arrival.display_name,
         read=_read(source.read, arrival, vocabulary_of(state.vocab).operation_type),
         preprocess=source.preprocess,
-        merge=_merge(source, arrival),
+        merge=merge,
         vocab=vocabulary_of(state.vocab),
         history=transaction.workspace.committed(transaction.alias, transaction.base),
         history_schema=schema_of(state.schema) if state.schema else None,
@@ -321,6 +326,7 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
         shapefile_encoding=arrival.shapefile_encoding,
         line_breaks=arrival.line_breaks,
         of_changes=arrival.changes,
+        seal=seal,
     )
 
 

@@ -20,6 +20,7 @@ from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.options import Listener
+from odfbuild.apply.personal import check_rights, hiding_of
 from odfbuild.apply.refuse_external import check_own
 from odfbuild.engine.contract import (
     BlankEventTimes,
@@ -105,6 +106,8 @@ def ingest(
         # Before reading what may be long: whether it can be taken at all.
         check_own(workspace, name)
         choose_source(name, state_of(workspace, name), request.source)
+        if config is not None:
+            check_rights(workspace, name, (), config.engine)
         with scratch_folder(workspace.cache, "ingest") as scratch:
             file = _received(request.data, scratch)
             with workspace.claim([name], waiting) as claim:
@@ -126,6 +129,7 @@ def ingest(
             locate=locate,
             cache=workspace.cache,
             committed=partial(listener.progressed, name),
+            hide=hiding_of(workspace, name, ()),
         )
     finally:
         engine.stop()

@@ -350,7 +350,8 @@ def _joined(
     some = any(operation in batch.schema.names for batches in found for batch in batches)
     joined = [_with_operation(b, operation) if some else b for batches in found for b in batches]
     rows = pa.Table.from_batches(joined) if joined else None
-    whole = EngineResult(parts=(), schema=results[0].schema, rows=rows)
+    first = results[0]
+    whole = EngineResult(parts=(), schema=first.schema, rows=rows, sealed=first.sealed)
     return whole, [sum(batch.num_rows for batch in batches) for batches in found]
 
 

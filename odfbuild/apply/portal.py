@@ -93,7 +93,8 @@ class Portal(Value):
         if transaction.audit is not None and state.schema is not None:
             waiting = [path for path, _ in transaction.objects]
             schema, vocab = schema_of(state.schema), vocabulary_of(state.vocab)
-            transaction.audit.staged(file, schema, vocab, transaction.base, waiting)
+            identity = state.dataset_id
+            transaction.audit.staged(file, schema, vocab, identity, transaction.base, waiting)
         transaction.add_data(file, data.physical_hash)
 
     def _check_vocabulary(self, state: Projection) -> None:

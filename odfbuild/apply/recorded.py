@@ -56,7 +56,13 @@ def _apply(found: Survey | Approved, options: ApplyOptions, sinks: Sequence[Sink
         from odfbuild.apply.promote import promote
 
         outcome = promote(found, logged)
-    if found.plan.tables:
+    if any(each.allowed for each in found.plan.retention) and not options.cancel.is_set():
+        from odfbuild.apply.withdraw import withdraw_due
+
+        done = withdraw_due(found.plan, found.project, found.workspace, options.waiting)
+        log.withdrawn(done)
+        outcome = replace(outcome, withdrawn=done)
+    if found.plan.tables or outcome.withdrawn:
         from odfbuild.apply.tables import publish_tables
 
         stopped = options.cancel.is_set

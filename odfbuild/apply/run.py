@@ -26,6 +26,7 @@ from odfbuild.apply.ingest import (
     validate_source,
 )
 from odfbuild.apply.options import ApplyOptions, to_do
+from odfbuild.apply.personal import check_rights, hiding_of, told_of_plain_values
 from odfbuild.apply.portal import Portal
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.roots.planned_files import as_planned, in_batches
@@ -228,6 +229,7 @@ class _Run:
             locate=self.options.locate,
             cache=self.project.config.cache,
             committed=partial(self.options.listener.progressed, item.name),
+            hide=hiding_of(self.workspace, item.name, item.inputs),
         )
 
     def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:
@@ -273,6 +275,9 @@ class _Run:
         ahead = self.ahead.take(item.name)
         transaction = ahead.transaction if ahead else self._begun(item, base, replaces)
         transaction.audit = audit
+        if {Action.RUN, Action.POLL} & {*item.actions}:
+            check_rights(self.workspace, item.name, item.inputs, self.project.config.engine)
+            progress.warn(*filter(None, [told_of_plain_values(self.workspace, item.name, base)]))
         note = self._work_of(item, ahead)(item, transaction, folder, progress)
         if progress.records:
             source = transaction.state.polling_source

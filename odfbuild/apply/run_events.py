@@ -30,6 +30,7 @@ class LogEvent(StrEnum):
     NODE_FAIL = "node.fail"
     CHECK_FAIL = "check.fail"
     CAS_LOST = "cas.lost"
+    WITHDRAWAL = "withdrawal"
     TABLE = "table"
     SUMMARY = "summary"
     END = "run.end"

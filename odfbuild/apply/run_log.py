@@ -25,7 +25,13 @@ from odfbuild.plan.document import dataset_reasons, pending_data
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.store.machine_key import seal
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status, TableOutcome
+from odfbuild.survey.outcome import (
+    ApplyOutcome,
+    DatasetOutcome,
+    Status,
+    TableOutcome,
+    WithdrawalOutcome,
+)
 from odfbuild.survey.runs import SEAL, last_seconds, run_folders
 
 if TYPE_CHECKING:
@@ -140,6 +146,19 @@ class RunLog:
         because = outcome.because or outcome.status.value
         self._write(event, level, outcome.name, because, **fields)
         self._listener.finished(outcome)
+
+    def withdrawn(self, outcomes: Iterable[WithdrawalOutcome]) -> None:
+        """What became of old records."""
+        for each in outcomes:
+            self._write(
+                LogEvent.WITHDRAWAL,
+                "error" if each.error else "info",
+                each.dataset,
+                each.error.message if each.error else "withdrawn",
+                objects=each.objects,
+                records=each.records,
+                code=each.error.code if each.error else None,
+            )
 
     def published(self, tables: Iterable[TableOutcome]) -> None:
         """What became of published tables."""

@@ -7,9 +7,11 @@ from pathlib import Path
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult
+from odfbuild.engine.personal import scope_of, sealing_of
 from odfbuild.engine.slice import StagedSlice, write_slice
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.personal.values import check_types
 
 
 def stage_slice(
@@ -31,6 +33,10 @@ def stage_slice(
         return None
     last = transaction.state.last_offset
     schema = ensure_schema(transaction, result.schema, vocab, may_grow=may_grow)
+    store = transaction.workspace.dataset(transaction.alias)
+    scope = scope_of(store, transaction.state)
+    if scope is not None:
+        check_types(scope, schema)
     staged = write_slice(
         result,
         dataset=transaction.alias,
@@ -40,10 +46,14 @@ def stage_slice(
         system_time=transaction.system_time,
         target=scratch / "slice.parquet",
         counts_until=counts_until,
+        sealing=sealing_of(store, transaction.state),
     )
     if staged is not None:
         if transaction.audit is not None:
             waiting = [path for path, _ in transaction.objects]
-            transaction.audit.staged(staged.path, schema, vocab, transaction.base, waiting)
+            identity = transaction.state.dataset_id
+            transaction.audit.staged(
+                staged.path, schema, vocab, identity, transaction.base, waiting
+            )
         transaction.add_data(staged.path, staged.data.physical_hash)
     return staged

@@ -35,26 +35,29 @@ def publish_tables(
     """What became of the tables of a plan, of which `outcome` tells the datasets.
 
     None begins once it is `stopped`. A table that only follows its dataset is left out where that
-    has nothing new.
+    has nothing new. Those of datasets whose old records were withdrawn are written as a whole.
     """
+    withdrawn = {each.dataset for each in outcome.withdrawn if each.error is None}
     moved = {each.name for each in outcome.datasets if each.blocks}
-    steps = [
-        each for each in plan.tables if each.step is not TableStep.FOLLOW or each.dataset in moved
-    ]
-    datasets = dict.fromkeys(each.dataset for each in steps)
+    steps = {
+        each.name: each
+        for each in plan.tables
+        if each.step is not TableStep.FOLLOW or each.dataset in moved
+    }
+    datasets = dict.fromkeys([*(each.dataset for each in steps.values()), *withdrawn])
     # Of tables with the same name the first one keeps it.
     tables = {each.name: each for each in reversed(declared_tables(config, datasets))}
+    of_withdrawn = [name for name, each in tables.items() if each.dataset in withdrawn]
     found = []
-    for step in steps:
+    for name in dict.fromkeys([*steps, *of_withdrawn]):
         if stopped():
             break
-        why = (
-            "somebody else changed it, and that is allowed" if step.name in plan.rewrites else None
-        )
-        if step.refusal is not None:
-            found.append(_failed(step.name, step.dataset, step.refusal))
+        step = steps.get(name)
+        why = "somebody else changed it, and that is allowed" if name in plan.rewrites else None
+        if step is not None and step.refusal is not None:
+            found.append(_failed(name, step.dataset, step.refusal))
         else:
-            found.append(publish_table(config, workspace, tables[step.name], anew=why))
+            found.append(publish_table(config, workspace, tables[name], anew=why))
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ from odfbuild.odf.model import DatasetKind, MetadataBlock, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.garbage import renew
+from odfbuild.store.keys import new_pair
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -47,10 +48,14 @@ class Transaction:
     objects: list[tuple[Path, Multihash]] = field(default_factory=list)
     checkpoints: list[tuple[Path, Multihash]] = field(default_factory=list)
     state: Projection = field(init=False)
+    identity: tuple[DatasetId, bytes] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        personal = self.workspace.personal
+        if self.base is None and personal and personal.has(self.alias):
+            self.identity = new_pair()  # encrypted values are tied to it
         self.state = self.base or Projection(
-            dataset_id=DatasetId(bytes(32)),
+            dataset_id=self.identity[0] if self.identity else DatasetId(bytes(32)),
             kind=self.kind,
             head=_NOWHERE,
             blocks=1,
@@ -109,6 +114,7 @@ class Transaction:
                 self.system_time,
                 objects=self.objects,
                 checkpoints=self.checkpoints,
+                identity=self.identity,
             )
             return len(self.events) + 1
         store = self.workspace.dataset(self.alias)

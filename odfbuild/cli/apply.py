@@ -152,18 +152,14 @@ def carry_out(
         console.note("A branch publishes no tables.")
     sinks: list[Sink] = [console.log] if logs else []
     sinks += [lines] if lines is not None else []
-    if todo or made.tables:
+    if todo or made.tables or any(each.allowed for each in made.retention):
         outcome = _apply(state, found, jobs, sinks, lock_timeout, as_json, fail_fast=fail_fast)
     else:
         outcome = _nothing(found)
         if lines is not None:
             lines.nothing_to_do(made)
-    if outcome.tables and not as_json:
-        from odfbuild.report.outcome import render_tables
-
-        told = render_tables(outcome.tables, color=console.color)
-        if told:
-            console.result(told)
+    if not as_json:
+        _tell_beside(console, outcome)
     if publish and made.publications:
         outcome = _published(console, found, outcome, as_json=as_json)
     if lines is not None:
@@ -181,6 +177,16 @@ def carry_out(
     _tell_deleted(console, made, outcome)
     tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
+
+
+def _tell_beside(console: Console, outcome: ApplyOutcome) -> None:
+    """Show what became of old records and of tables."""
+    if outcome.withdrawn or outcome.tables:
+        from odfbuild.report.outcome import render_tables, render_withdrawn
+
+        told = (render_withdrawn(outcome), render_tables(outcome.tables, color=console.color))
+        for each in filter(None, told):
+            console.result(each)
 
 
 def _published(
@@ -207,6 +213,7 @@ def _confirmed(
     from odfbuild.report.plan.text import render_plan
 
     names = [each.name for each in plan.datasets if drops_history(each)]
+    names += [each.dataset for each in plan.retention if each.happens]
     ask = not auto_approve and (bool(names) or (plan.has_changes and console.interactive))
     if not as_json:
         console.result(render_plan(plan, color=console.color, full=False))
@@ -214,7 +221,7 @@ def _confirmed(
         console.note(render_plan(plan, full=False))
     if todo and (plan.promotes is None or any(map(takes_engine, plan.datasets))):
         require_engine("`odfbuild apply`")
-    what = "replaces the history of" if plan.promotes else "deletes or rebuilds"
+    what = "replaces the history of" if plan.promotes else "deletes, rebuilds or withdraws"
     refusal = f"nothing was applied: the plan {what} {', '.join(names)}"
     return not ask or approved(console, auto_approve, "Do this?", refusal)
 

@@ -41,7 +41,7 @@ _COMMANDS = {
     Rule.HEADS: (
         "serve, engine deprecate, key import, table ls, table show, table rebuild, table gc",
         "git install, git check, git anchor, git commit",
-        "git push, git fetch",
+        "git push, git fetch, erase, key rotate",
     ),
     Rule.WHOLE: (
         "gc, lock list, lock break, doctor, branch list, branch show, branch delete",

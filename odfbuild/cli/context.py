@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,13 +155,23 @@ class Context(Value):
         def start() -> Engine:
             if not told:
                 self._tell_of_start(config, settings)
-            return engine_for(config.root, settings, config.reach)
+            alone = bool(config.personal)
+            return engine_for(config.root, settings, config.reach, alone=alone)
 
         ingest = config.ingest
         place = Place(
             config.root, config.cache, ingest.container_runtime, ingest.container_arguments
         )
         return start_engines(config.engines, place, start, needed=needed)
+
+    def tell_of_hidden(self, workspace: Workspace, datasets: Iterable[str]) -> None:
+        """Say that values of personal columns are not shown, if that is so."""
+        if workspace.personal is not None:
+            from odfbuild.records.personal.shown import told_as_hidden
+
+            said = told_as_hidden(workspace.personal, datasets)
+            if said:
+                self.console.note(said)
 
     def _tell_of_start(self, config: Config, settings: EngineSettings) -> bool:
         """Say that Spark is being started, unless it runs already; whether it was said."""

@@ -24,7 +24,8 @@ def for_others(found: Comparison, config: Config) -> Comparison:
     from odfbuild.inspect.data_diff.shown import shown
     from odfbuild.project.settings.showing import Showing
 
-    return shown(found, Showing(config.show))
+    personal = () if config.personal_keys.publish else config.personal
+    return shown(found, Showing(config.show, personal))
 
 
 def for_this_output(found: Comparison, config: Config) -> Comparison:

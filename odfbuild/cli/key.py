@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odfbuild.cli.console import Console
     from odfbuild.plan.graph.selection import Selection
 
-key = Group(help="List, export and import the private keys of datasets.")
+key = Group(help="List, export and import the private keys of datasets; rotate wrapping keys.")
 
 PassphraseFile = Annotated[
     Path | None,
@@ -100,6 +100,36 @@ def import_(
         state.console.data(data)
     else:
         state.console.result(render_imported(new, known))
+    return 0
+
+
+@key.command("rotate")
+def rotate(
+    context: typer.Context,
+    new: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY", help="New wrapping key: a file, env:VARIABLE, or kms:KEY of an AWS KMS."
+        ),
+    ],
+    *,
+    as_json: JsonOptions,
+) -> int:
+    """Encrypt the keys of subjects by a new wrapping key; the old one opens them no more.
+
+    Rewrites one small file, however many subjects there are. Afterwards, `personal.wrapping` of the
+    machine's configuration has to name the new key.
+    """
+    from odfbuild.project.subject_keys import rotate_wrapping_key
+
+    state: Context = context.obj
+    rotate_wrapping_key(state.config(), new)
+    if as_json:
+        state.console.data({"wrapping": new})
+    else:
+        from odfbuild.project.machine import machine_file
+
+        state.console.result(f"Wrapped by {new}: set `personal.wrapping` in {machine_file()}.")
     return 0
 
 

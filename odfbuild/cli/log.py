@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.gone import tell_gone
 from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions, NewestOption
 from odfbuild.survey.names import existing
 
@@ -57,6 +58,7 @@ def log(
     else:
         render = render_oneline if oneline else render_log
         state.console.result(render(blocks, _names(workspace), color=state.console.color))
+    tell_gone(state.console, workspace, [name])
     return 0
 
 

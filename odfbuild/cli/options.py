@@ -121,21 +121,19 @@ UncacheableOption = Annotated[
         help="Also read sources again that report no version to compare.",
     ),
 ]
-_CONSENTS = ("rebuild", "correct", "forward", "delete", "rewrite", "read")
+_CONSENTS = ("rebuild", "correct", "forward", "delete", "rewrite", "read", "withdraw")
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild|correct|forward|delete|rewrite|read:NAME",
-        autocompletion=complete.consents(
-            "rebuild", "correct", "forward", "delete", "rewrite", "read"
-        ),
+        metavar="rebuild|correct|forward|delete|rewrite|read|withdraw:NAME",
+        autocompletion=complete.consents(*_CONSENTS),
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
         "existing records, apply this changed query to new records only whatever onQueryChange "
-        "says, delete this orphaned chain, replace this table that somebody else changed, or let "
-        "this dataset read more than the policies allow; rebuild:NAME+ and delete:NAME+ include "
-        "all downstream datasets.",
+        "says, delete this orphaned chain, replace this table that somebody else changed, let this "
+        "dataset read more than the policies allow, or withdraw records that `retain` no longer "
+        "keeps; rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
     ),
 ]
 AsOfOption = Annotated[
@@ -368,6 +366,7 @@ def wishes_of(
         forward=tuple(consent for what, consent in found if what == "forward"),
         rewrites=tuple(consent.name for what, consent in found if what == "rewrite"),
         reads=tuple(consent for what, consent in found if what == "read"),
+        withdrawals=tuple(consent.name for what, consent in found if what == "withdraw"),
         of_branch=True,
         limit=limit,
     )
@@ -380,7 +379,7 @@ def _consent(text: str) -> tuple[str, Consent]:
     if what not in _CONSENTS or not name.strip("+"):
         raise typer.BadParameter(
             f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'forward:NAME', "
-            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE', 'read:NAME'",
+            "'delete:NAME', 'delete:NAME+', 'rewrite:TABLE', 'read:NAME', 'withdraw:NAME'",
             param_hint="--allow",
         )
     return what, Consent.parse(name)

@@ -86,7 +86,7 @@ def promote(
     state: Context = context.obj
     console = state.console
     asked = wishes_of(selection, allow=allow)
-    if asked.corrections or asked.deletions or asked.rewrites or asked.reads:
+    if any((asked.corrections, asked.deletions, asked.rewrites, asked.reads, asked.withdrawals)):
         raise typer.BadParameter(
             "a promotion takes `rebuild:NAME` and `forward:NAME` only", param_hint="--allow"
         )

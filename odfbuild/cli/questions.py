@@ -70,6 +70,7 @@ def answer(
 ) -> AbstractContextManager[EngineResult]:
     """The answer of an engine; `spark` gives one that goes on running."""
     workspace = state.workspace()
+    state.tell_of_hidden(workspace, (each.name for each in sources.values()))
     if by is AnsweredBy.DUCKDB:
         from odfbuild.inspect.ask_duckdb import answered_by_duckdb
         from odfbuild.project.tables.declared import declared_tables

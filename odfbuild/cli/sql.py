@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.gone import tell_gone
 from odfbuild.cli.options import AsOfOption, parse_time
 from odfbuild.cli.output_file import replace_file, write_json, write_output
 from odfbuild.cli.questions import (
@@ -149,6 +150,7 @@ def sql(
     Thread(target=import_module, args=(_SHOWS,), name="imports", daemon=True).start()
     with answer(state, question, sources, by, options) as found:
         _show(state, found, form, out, shown)
+    tell_gone(state.console, workspace, dict.fromkeys(each.name for each in sources.values()))
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.gone import tell_gone
 from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing, moment_in
 
@@ -36,6 +37,7 @@ def tail(
         then = workspace.projection(name)
     else:
         then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
+    state.tell_of_hidden(workspace, [name])
     table = newest_records(workspace, name, then, count)
     operation = vocabulary_of(then.vocab if then else None).operation_type
     if as_json:
@@ -44,4 +46,5 @@ def tail(
         state.console.note(f"'{name}' has no records yet.")
     else:
         state.console.result(render_records(table, operation))
+    tell_gone(state.console, workspace, [name])
     return 0

@@ -70,7 +70,7 @@ SECTIONS = {
         "git",
         "ci",
     ),
-    "Maintain": ("branch", "gc", "lock", "migrate", "engine", "doctor", "version"),
+    "Maintain": ("branch", "gc", "erase", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
     from odfbuild.odf.model.messages import Watermark
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.records.personal.values import Convert
     from odfbuild.records.ranges import Ranges
     from odfbuild.store.committed import Committed
 
@@ -205,7 +206,8 @@ class IngestTask(Value, kw_only=True):
     `line_breaks`, quoted values of CSV may hold some; otherwise a record is a line. Where
     files are read together, `event_times` are those of all of them; if they are `apart`, each one
     enters a dataset of its own. Records `of_changes` of a database say which rows were taken back,
-    and not their event times.
+    and not their event times. `seal` encrypts personal columns where new values are compared with
+    committed ones.
     """
 
     dataset: str
@@ -229,6 +231,7 @@ class IngestTask(Value, kw_only=True):
     event_times: tuple[Timestamp, ...] = ()
     apart: bool = False
     of_changes: bool = False
+    seal: Convert | None = None
 
     def is_like(self, other: IngestTask) -> bool:
         """Whether they differ in nothing but dataset and file."""
@@ -262,6 +265,7 @@ class EngineResult(Value, kw_only=True):
     coordinator adds them. `schema` is the result's schema also when there are no records;
     nullability in it is the declared one. It is `None` when a source has neither records nor a
     schema: there is nothing to know about it yet.
+    `sealed`: personal columns are encrypted already.
     `skipped` are the bad records that were left out, `warnings` what else is to be told. `stayed`
     says why a server that should have computed it did not; empty where all went as asked.
     """
@@ -270,6 +274,7 @@ class EngineResult(Value, kw_only=True):
     schema: pa.Schema | None
     order: tuple[str, ...] = ()
     rows: pa.Table | None = None
+    sealed: bool = False
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
     warnings: tuple[str, ...] = ()

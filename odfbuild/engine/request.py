@@ -5,15 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
+from odfbuild.engine.personal import (
+    is_erased_from,
+    plain_files,
+    plain_input,
+    read_columns,
+    scope_of,
+)
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
-from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab
+from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
@@ -120,23 +127,59 @@ def transform_task(
 
     `history` is what it has committed so far, if anything; without side-cars in a proof, which is
     computed in full. `system_time` is that of the block which is to record the step.
+    Personal values are plain in it; `PersonalDataError` E1604 where it takes keys that are not
+    here.
     """
     if state.transform is None:
         raise AssertionError("only a dataset with a transformation is derived")
+    stores = [each.store for each in inputs] + ([history.store] if history else [])
     return TransformTask(
         dataset=dataset,
         transform=state.transform.transform,
-        inputs=tuple(each.part(scratch) for each in inputs),
+        inputs=plain_inputs(state.transform.transform, inputs, scratch),
         vocab=vocabulary_of(state.vocab),
         scratch=scratch,
         watermark_before=state.watermark,
-        previous=cache(lambda: history.files() if history else ()),
+        previous=_previous(history, state, scratch),
         dataset_id=state.dataset_id,
         system_time=system_time,
         first_offset=0 if state.last_offset is None else state.last_offset + 1,
         checkpoint=cache(lambda: checkpoint_of_engine(history.store, state) if history else None),
-        continued=not is_proof and is_continued(state, inputs),
+        continued=not is_proof and is_continued(state, inputs) and not is_erased_from(stores),
     )
+
+
+def plain_inputs(
+    transform: TransformSql, inputs: Sequence[StepInput], scratch: Path
+) -> tuple[InputSlices, ...]:
+    """The records that the engine reads, personal ones decrypted where the query reads them."""
+    found = []
+    is_read: Callable[[str, str], bool] | None = None
+    for each in inputs:
+        part, store = each.part(scratch), each.store
+        scope = None
+        if store.personal is not None:
+            scope = store.personal.of(store.name, each.step.dataset_id)
+        scope = scope.within(part.schema.names) if scope is not None else None
+        if scope is not None:
+            if is_read is None:
+                schemas = {one.alias: schema_of(one.schema) for one in inputs}
+                is_read = read_columns(transform, schemas)
+            scope = scope.within([name for name in scope.subjects if is_read(each.alias, name)])
+        found.append(part if scope is None else plain_input(part, store, scope, scratch))
+    return tuple(found)
+
+
+def _previous(
+    history: Committed | None, state: Projection, scratch: Path
+) -> Callable[[], tuple[Path, ...]]:
+    """The files of the records so far, which the plain result is compared with."""
+    if history is None:
+        return tuple
+    scope = scope_of(history.store, state)
+    if scope is None:
+        return cache(history.files)
+    return plain_files(history.files, history.store, scope, scratch)
 
 
 def is_continued(state: Projection, inputs: Sequence[StepInput]) -> bool:
@@ -167,6 +210,9 @@ def history_files(store: DatasetStore, head: Multihash | None) -> tuple[SliceFil
 
 
 def _files(store: DatasetStore, slices: Sequence[PromisedSlice]) -> tuple[SliceFile, ...]:
+    """The files of slices, but for those that were withdrawn."""
+    withdrawn = store.withdrawn()
+    slices = [each for each in slices if ("data", each[0].physical_hash) not in withdrawn]
     files = store.bring_all("data", (data.physical_hash for data, _ in slices))
     return tuple(
         SliceFile(file, promised) for file, (_, promised) in zip(files, slices, strict=True)

@@ -24,6 +24,7 @@ from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.records.arrays import of_numbers, one_of
+from odfbuild.records.personal.values import Convert
 from odfbuild.records.pipeline import Worker, ahead
 from odfbuild.records.required import all_optional, as_required, missing_in
 from odfbuild.records.slice_file import SliceFile
@@ -101,11 +102,13 @@ def write_slice(
     system_time: Timestamp,
     target: Path,
     counts_until: Timestamp | None = None,
+    sealing: Convert | None = None,
 ) -> StagedSlice | None:
     """Write the records of `result` to `target` with offsets from `first_offset`.
 
-    `schema` is the dataset's. Records of a time after `counts_until` do not count in the largest
-    event time. Returns `None`, and leaves no file, when there are no records.
+    `schema` is the dataset's, `sealing` encrypts what is personal. Records of a time after
+    `counts_until` do not count in the largest event time. Returns `None`, and leaves no file, when
+    there are no records.
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
@@ -117,6 +120,8 @@ def write_slice(
     try:
         # Reading and merging, finishing, hashing and writing all work outside of Python's lock.
         parts = _evenly(ahead(records_of(result, vocab), most), _BATCH_ROWS)
+        if sealing is not None and not result.sealed:
+            parts = map(sealing, parts)
         finished = _finished(parts, schema, vocab, first_offset, system_time, dataset)
         for batch in ahead(finished, most):
             if file is None:

@@ -22,6 +22,8 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.records.facts import facts_in
 from odfbuild.records.facts import valid_at as true_at
+from odfbuild.records.personal.files import converted
+from odfbuild.records.personal.shown import shown_of
 from odfbuild.sql.sql_words import Quote, Word, words_of
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
@@ -209,7 +211,7 @@ def asked_of(
     with scratch_folder(workspace.cache, "query") as folder:
         engine = get_engine()
         try:
-            inputs = _inputs(workspace, question, sources)
+            inputs = _inputs(workspace, question, sources, folder)
             chosen = {} if valid_at is None else _true_at(valid_at, inputs, folder)
             found = engine.query(
                 QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
@@ -219,9 +221,11 @@ def asked_of(
         yield found
 
 
-def _inputs(workspace: Workspace, question: Question, sources: Sources) -> tuple[InputSlices, ...]:
+def _inputs(
+    workspace: Workspace, question: Question, sources: Sources, folder: Path
+) -> tuple[InputSlices, ...]:
     inputs = tuple(
-        _input(workspace, alias, source)
+        _input(workspace, alias, source, folder)
         for alias, source in sources.items()
         if source.state.schema is not None
     )
@@ -248,10 +252,14 @@ def _true_at(moment: Timestamp, inputs: Sequence[InputSlices], folder: Path) -> 
     return chosen
 
 
-def _input(workspace: Workspace, alias: str, source: Source) -> InputSlices:
+def _input(workspace: Workspace, alias: str, source: Source, folder: Path) -> InputSlices:
     state = source.state
     assert state.schema is not None
     files = workspace.committed(source.name, state).files()
+    shown = shown_of(workspace.dataset(source.name), state.dataset_id, "people")
+    if shown is not None:
+        own = folder / state.dataset_id.multibase
+        files = tuple(converted(file, shown.scope, shown.convert, own) for file in files)
     return InputSlices(
         alias=alias,
         schema=schema_of(state.schema),

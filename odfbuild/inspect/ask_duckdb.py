@@ -130,7 +130,8 @@ def _show(
     asked = asked_values(question.sql, shown) if tables and moment is None else {}
     files: list[str] = []
     for name, records in shown.items():
-        part = part_with(tables, records, asked[name]) if name in asked else None
+        usable = name in asked and records.shown is None  # a table shows what others may see
+        part = part_with(tables, records, asked[name]) if usable else None
         if part is not None:
             part.duckdb_view(connection, name)
             files += map(literal, map(str, part.paths))
@@ -304,7 +305,7 @@ def export_views(
     """
     view: View = "history" if history else "current"
     shown = [
-        records_of(workspace, name, state, view=view)
+        records_of(workspace, name, state, view=view, audience="nobody")
         for name, state in states.items()
         if state.schema is not None
     ]

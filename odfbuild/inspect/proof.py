@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import IntegrityError, PlanError
+from odfbuild.errors import IntegrityError, PersonalDataError, PlanError
 from odfbuild.inspect.ask import Question, Source, Sources, answered, at_heads, understand
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.odf.query_proof import (
@@ -66,6 +66,7 @@ def prove(
     """
     key = signing_key(workspace.keys)
     sources = sources or at_heads(workspace, question)
+    _refuse_personal(workspace, sources)
     request = {
         "query": question.asked,
         "queryDialect": DIALECT,
@@ -86,6 +87,18 @@ def prove(
         "commitment": commitment.data,
         "proof": sign(commitment, key).data,
     }
+
+
+def _refuse_personal(workspace: Workspace, sources: Sources) -> None:
+    for each in sources.values():
+        if workspace.personal is not None and workspace.personal.has(each.name):
+            raise PersonalDataError(
+                f"answers from '{each.name}' cannot be proven: it has personal columns",
+                code="E1609",
+                dataset=each.name,
+                notes=("what a reader sees of them depends on the machine",),
+                help="ask a derivative without these columns",
+            )
 
 
 def read_proof(file: Path) -> Any:

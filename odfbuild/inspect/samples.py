@@ -63,7 +63,7 @@ def sample_of(
     from odfbuild.records.stored import path_of
 
     try:
-        records = records_of(workspace, name, state)
+        records = records_of(workspace, name, state, audience="public")
         columns = shown.of(records.schema.names)
         if not columns:
             return None

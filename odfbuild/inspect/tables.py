@@ -51,7 +51,7 @@ def opened(
     config: Config, workspace: Workspace, table: Table
 ) -> Iterator[tuple[TableFormat, Records]]:
     """A table in its format, and the records that it has to hold."""
-    records = records_of(workspace, table.dataset, view=table.view)
+    records = records_of(workspace, table.dataset, view=table.view, audience="public")
     check_columns(table, records.stored.state)
     with scratch_folder(config.cache, "table") as scratch, reaching(table):
         yield open_table(TableSpec(table, records.schema, scratch)), records
@@ -87,7 +87,8 @@ def _lacks(table: Table, state: TableState | None, records: Records) -> str:
     if state.pin is None or state.changed_by is not None:
         return state.changed_by or "odfbuild did not write it"
     stored = records.stored
-    found = behind(state.pin, pin_of(table, stored.state), stored.state, stored.committed.store)
+    store = stored.committed.store
+    found = behind(state.pin, pin_of(table, stored.state, store), stored.state, store)
     if found is None:
         return ""
     return found.anew or f"it is behind its dataset, at offset {state.pin.last_offset}"
@@ -137,13 +138,13 @@ def _compare(
         lost = next(there.missing(present), None)
         if lost is not None:
             return differs(table, f"{lost} is not there, or not as it was written")
-        wanted = pin_of(table, state)
         stored = now.stored
+        wanted = pin_of(table, state, stored.committed.store)
         lacks = behind(present.pin, wanted, state, stored.committed.store)
         if not records or (lacks is not None and lacks.anew is not None):
             return None
         held = project(stored.committed.store, present.pin.block, None)
-        then = records_of(workspace, table.dataset, held, view=table.view)
+        then = records_of(workspace, table.dataset, held, view=table.view, audience="public")
         more, less = _differences(config, there, present, then)
     if not more and not less:
         return None

@@ -77,6 +77,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             {"dataset": each.dataset, "repository": each.repository} for each in plan.publications
         ],
         **({"rewrites": list(plan.rewrites)} if plan.rewrites else {}),
+        **({"retention": [e.to_data() for e in plan.retention]} if plan.retention else {}),
         "pins": {name: _text(head) for name, head in plan.pins},
         "drift": [each.to_data() for each in plan.drift],
         "summary": summary(plan),

@@ -16,6 +16,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
+from odfbuild.plan.retention import DueWithdrawal
 from odfbuild.plan.tables import CERTAIN, TablePlan
 from odfbuild.plan.ways import Computation
 from odfbuild.plan.windows import WindowRecords
@@ -283,7 +284,8 @@ class Plan(Value, Displayed, kw_only=True):
     `tables` are those that apply publishes or looks at, `rewrites` names of those that it may write
     anew although somebody else changed them.
     `promotes` is the branch whose datasets the heads move to, in the plan of a promotion.
-    `branch` is the branch that the plan is made in, if any.
+    `branch` is the branch that the plan is made in, if any. `retention` is what is older than it is
+    kept, which apply withdraws where that is allowed by name.
     """
 
     project: str
@@ -300,6 +302,7 @@ class Plan(Value, Displayed, kw_only=True):
     rewrites: tuple[str, ...] = ()
     promotes: str | None = None
     branch: InBranch | None = None
+    retention: tuple[DueWithdrawal, ...] = ()
 
     def __repr__(self) -> str:
         form = TEXT.get(Plan.__name__)
@@ -330,15 +333,21 @@ class Plan(Value, Displayed, kw_only=True):
     @property
     def refusals(self) -> list[OdfbuildError]:
         """Why datasets and tables are not touched."""
-        found = (*(each.refusal for each in self.datasets), *(each.refusal for each in self.tables))
+        found = (
+            *(each.refusal for each in self.datasets),
+            *(each.refusal for each in self.tables),
+            *(each.refusal for each in self.retention if each.allowed),
+        )
         return [refusal for refusal in found if refusal is not None]
 
     @property
     def has_changes(self) -> bool:
         """Whether apply has anything to do; polling what may be unchanged does not count."""
         idle = {Action.POLL, Action.FORGET}
-        return any(set(dataset.actions) - idle for dataset in self.datasets) or any(
-            table.step in CERTAIN for table in self.tables
+        return (
+            any(set(dataset.actions) - idle for dataset in self.datasets)
+            or any(table.step in CERTAIN for table in self.tables)
+            or any(each.happens for each in self.retention)
         )
 
     @property

@@ -36,6 +36,7 @@ from odfbuild.plan.model import (
     ReasonCode,
 )
 from odfbuild.plan.refusal import place_from_data, refusal_from_data
+from odfbuild.plan.retention import DueWithdrawal
 from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.ways import Computation
 from odfbuild.plan.windows import WindowRecords
@@ -126,6 +127,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
             for each in document.get("publications", ())
         ),
         rewrites=tuple(document.get("rewrites", ())),
+        retention=tuple(map(DueWithdrawal.from_data, document.get("retention", ()))),
         promotes=document.get("promotes"),
     )
 

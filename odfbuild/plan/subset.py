@@ -47,6 +47,11 @@ def subset(plan: Plan, chosen: Collection[str], excluded: Collection[str]) -> Su
             external=tuple(each for each in plan.external if each.name in needed),
             publications=tuple(each for each in plan.publications if each.dataset in taken),
             tables=tuple(each for each in plan.tables if each.dataset in taken),
+            retention=tuple(
+                each
+                for each in plan.retention
+                if each.dataset in chosen and each.dataset not in excluded
+            ),
         ),
         added=tuple(d.name for d in inside if d.name not in wanted),
         left=tuple(d.name for d in outside if d.name in active),

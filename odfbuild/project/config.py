@@ -13,7 +13,15 @@ from typing import Any
 
 from odfbuild.declared_settings import Misfit, read
 from odfbuild.engine.settings import EngineSettings, refused
-from odfbuild.errors import ChainError, Errors, Location, ProjectError
+from odfbuild.errors import (
+    ChainError,
+    Errors,
+    InSettings,
+    Location,
+    OdfbuildError,
+    PersonalDataError,
+    ProjectError,
+)
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.environments import (
@@ -35,8 +43,9 @@ from odfbuild.project.machine import (
 from odfbuild.project.misfits import misfits
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
+from odfbuild.project.settings import notifying
 from odfbuild.project.settings.content import Content, Environment, ProjectFile
-from odfbuild.project.settings.notifying import wrong_entries
+from odfbuild.project.settings.personal import wrong_entries
 from odfbuild.project.settings.serving import Serving
 from odfbuild.project.unsaved import unsaved_text
 from odfbuild.project.variables import FOLDER as VARS
@@ -80,6 +89,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     text = _read(root / FILE)
     documents = _documents(root, text)
     data: Any = documents[0] if documents else None
+    errors: list[OdfbuildError]
     content, errors = _understood(ProjectFile, data, text, FILE)
     second = next((at for at, each in enumerate(documents) if at and each is not None), None)
     if second is not None:
@@ -101,6 +111,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
             from odfbuild.project.references import wrong_sharing
 
             errors.extend(wrong_sharing(content, text, FILE))
+        errors.extend(_wrong_personal(content, text))
         if content.tables:
             from odfbuild.project.tables.wrong import wrong_tables
 
@@ -143,6 +154,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         folders=folders,
         serving=read(Serving, machine["serve"]),
         notify=machine["notify"],
+        personal_keys=machine["personal"],
     )
 
 
@@ -208,6 +220,12 @@ def _owned_by_machine(data: Any, text: str) -> Iterator[ProjectError]:
         )
 
 
+def _wrong_personal(content: Content, text: str) -> Iterator[PersonalDataError]:
+    for error in wrong_entries(content.personal):
+        assert isinstance(error.location, InSettings), "entries have places"
+        yield error.at(locate(text, FILE, 0, ("content", *error.location.path)))
+
+
 def _machine(root: Path) -> dict[str, Any]:
     """What the machine's owner says; raises `Errors` with all that is wrong with it."""
     file = machine_file()
@@ -225,7 +243,7 @@ def _machine(root: Path) -> dict[str, Any]:
 
 
 def _wrong_notify(machine: Machine, text: str, file: str) -> Iterator[ProjectError]:
-    for number in wrong_entries(machine.notify):
+    for number in notifying.wrong_entries(machine.notify):
         yield ProjectError(
             "an entry of `notify` has one of `webhook`, `command` and `email`; "
             "`sender` and `server` belong to `email`",
@@ -235,7 +253,7 @@ def _wrong_notify(machine: Machine, text: str, file: str) -> Iterator[ProjectErr
         )
 
 
-def _understood(form: Any, data: Any, text: str, file: str) -> tuple[Any, list[ProjectError]]:
+def _understood(form: Any, data: Any, text: str, file: str) -> tuple[Any, list[Any]]:
     """The content of a file and nothing, or all that is wrong with it."""
     try:
         return read(form, data).content, []

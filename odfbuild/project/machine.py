@@ -19,6 +19,7 @@ from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, i
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.notifying import Notify
+from odfbuild.project.settings.personal_keys import PersonalKeys
 from odfbuild.project.settings.serving import Serving
 from odfbuild.sql.translate.named import Configured
 from odfbuild.values import Value
@@ -50,6 +51,7 @@ class Machine(Value):
     folders: tuple[str, ...] = setting((), "Folders outside of a project that planning may read")
     serve: Serving = setting(Serving(), "Who may use `odfbuild serve`, and how much")
     notify: tuple[Notify, ...] = setting((), "Whom to tell of failures; all entries count")
+    personal: PersonalKeys = setting(PersonalKeys(), "Where the keys of subjects are")
 
 
 class MachineFile(Value):
@@ -104,6 +106,7 @@ def with_variables(content: Mapping[str, Any]) -> dict[str, Any]:
         "folders": named,
         "serve": serve,
         "notify": read(Machine, {"notify": content.get("notify") or []}).notify,
+        "personal": read(Machine, {"personal": content.get("personal") or {}}).personal,
     }
 
 

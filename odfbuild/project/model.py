@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
 from odfbuild.project.settings.notifying import Notify
+from odfbuild.project.settings.personal import subjects_of
+from odfbuild.project.settings.personal_keys import PersonalKeys
 from odfbuild.project.settings.serving import Serving
 from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import cache_folder, unpacked
@@ -28,6 +30,7 @@ from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.store.dataset import Elsewhere
+    from odfbuild.store.personal import Personal
     from odfbuild.store.workspace import Workspace
 
 
@@ -46,6 +49,7 @@ class Config(Content, kw_only=True):
     given: Overrides = NO_OVERRIDES
     serving: Serving = Serving()
     notify: tuple[Notify, ...] = ()
+    personal_keys: PersonalKeys = PersonalKeys()
 
     @property
     def env(self) -> str | None:
@@ -118,6 +122,24 @@ class Config(Content, kw_only=True):
             git_branch=git_branch,
             stored_chains=self.chains == "storage",
             offline=self.given.offline,
+            personal=self._personal_data,
+        )
+
+    @property
+    def _personal_data(self) -> Personal | None:
+        """The personal columns of datasets, and the rights of this machine."""
+        if not self.personal:
+            return None
+        from odfbuild.project.key_place import open_keys
+        from odfbuild.store.personal import Personal
+
+        machine = self.personal_keys
+        return Personal(
+            partial(subjects_of, self.personal),
+            partial(open_keys, machine, self.root, self.state),
+            show=machine.show,
+            publish=machine.publish,
+            hiding=machine.hide,
         )
 
 

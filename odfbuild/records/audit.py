@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,6 +57,10 @@ class Violation:
     count: int
     example: str
     path: tuple[str | int, ...] = ()
+
+    def without_example(self) -> Violation:
+        """The same without values of a record."""
+        return replace(self, example="")
 
     def __str__(self) -> str:
         records = count(self.count, "record")

@@ -46,10 +46,10 @@ def create_view(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     stored: Stored,
-    columns: Sequence[str],
+    expressions: Sequence[str],
     left_out: pa.Array | None,
 ) -> None:
-    """Make a view `name` of these columns of `stored`.
+    """Make a view `name` of these columns of `stored`, or SQL expressions of its columns.
 
     With `left_out`, offsets, it has no retractions and not these records; the offsets become a
     table of the same name beside.
@@ -66,7 +66,7 @@ def create_view(
             f' AND {quote(stored.vocab.offset)} NOT IN (SELECT "offset" FROM {kept})'
         )
     connection.execute(
-        f"CREATE OR REPLACE VIEW {quote(name)} AS SELECT {', '.join(map(quote, columns))}"
+        f"CREATE OR REPLACE VIEW {quote(name)} AS SELECT {', '.join(expressions)}"
         f" FROM ({history_sql(stored, connection)}){rule}"
     )
 

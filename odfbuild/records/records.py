@@ -20,6 +20,7 @@ from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.records.claimed import MOST, size_of, too_large, written_out
+from odfbuild.records.personal.shown import Shown, shown_of
 from odfbuild.records.pin import Pin, View
 from odfbuild.records.reading import BATCH_ROWS, read, read_backwards, type_of
 from odfbuild.records.retracted import Retracted, retracted
@@ -32,23 +33,35 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.store.personal import Audience
     from odfbuild.store.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class Records:
-    """What a dataset shows at its `pin`, of what is `stored`."""
+    """What a dataset shows at its `pin`, of what is `stored`, to an `audience`."""
 
     pin: Pin
     stored: Stored
+    audience: Audience = "people"
 
     @cached_property
     def schema(self) -> pa.Schema:
         """What is shown: the current state has no system columns but the event time."""
         whole = self.stored.schema
+        if self.shown is not None:
+            whole = self.shown.schema(whole)
         if self.pin.view == "history":
             return whole
         return pa.schema(map(whole.field, self.stored.data_columns), whole.metadata)
+
+    @cached_property
+    def shown(self) -> Shown | None:
+        """What the audience sees of personal columns; `None`: there are none."""
+        stored = self.stored
+        found = shown_of(stored.committed.store, stored.state.dataset_id, self.audience)
+        scope = found.scope.within(stored.schema.names) if found else None
+        return replace(found, scope=scope) if found and scope else None
 
     @cached_property
     def retracted(self) -> Retracted:
@@ -87,12 +100,32 @@ class Records:
         is not there, E1202 for a filter that does not fit.
         """
         names = self.known(columns)
+        if self.shown is not None:
+            found = self._as_shown(self.shown, names, filter)
+            return found if limit is None else _first(found, limit)
         condition = self._condition(filter)
         if limit is None:
             files_of(self.stored.slices)  # fetches several at a time, where they are not here
             return read(self.stored, names, condition)
         rows = max(1, min(limit, BATCH_ROWS))
         return _first(read(self.stored, names, condition, rows), limit)
+
+    def _as_shown(
+        self, shown: Shown, names: list[str], filter: pc.Expression | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The records as the audience sees them, of which those are chosen that fit `filter`."""
+        wanted = names
+        if filter is not None:
+            self.check(filter)
+            wanted = self.stored.schema.names  # nobody can tell which columns a condition is about
+        whole = shown.schema(self.stored.schema)
+        for batch in read(self.stored, shown.needed(wanted), self._condition(None)):
+            found = _typed(shown.of(batch, wanted), pa.schema(map(whole.field, wanted)))
+            if filter is None:
+                yield found
+                continue
+            for part in pa.Table.from_batches([found]).filter(filter).to_batches():
+                yield part.select(names)
 
     def last(
         self, count: int, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
@@ -104,25 +137,41 @@ class Records:
         names = self.known(columns)
         shown = pa.schema([self.schema.field(name) for name in names])
         found: list[pa.RecordBatch] = []
+        if self.shown is not None and filter is not None:
+            found = _last(self.batches(names, filter), count, (), self.pin.dataset)
+            return pa.Table.from_batches(found, shown) if count > 0 else shown.empty_table()
+        wanted = names
+        if self.shown is not None:
+            wanted = self.shown.needed(names)
+            shown = pa.schema([self.stored.schema.field(name) for name in wanted])
         missing = count
-        backwards = read_backwards(self.stored, names, self._condition(filter))
+        backwards = read_backwards(self.stored, wanted, self._condition(filter))
         for batches in backwards if count > 0 else ():
             found[:0] = _last(batches, missing, found, self.pin.dataset)
             missing = count - sum(batch.num_rows for batch in found)
             if not missing:
                 break
         parts = (written_out(batch, shown, self.pin.dataset) for batch in found)
-        return pa.Table.from_batches(chain.from_iterable(parts), shown)
+        batches = chain.from_iterable(parts)
+        if self.shown is None:
+            return pa.Table.from_batches(batches, shown)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        plain = (_typed(self.shown.of(batch, names), schema) for batch in batches)
+        return pa.Table.from_batches(plain, schema)
 
     def duckdb_view(
         self, connection: duckdb.DuckDBPyConnection, name: str, *, lasting: bool = False
     ) -> None:
         """Make a view `name` of it in a connection of DuckDB, which lives on if it is `lasting`."""
-        from odfbuild.records.duckdb_views import create_view
+        from odfbuild.records.duckdb_views import create_view, quote
 
         left_out = self._left_out
         stored = self.stored.lasting() if lasting else self.stored
-        create_view(connection, name, stored, self.schema.names, left_out)
+        columns = self.schema.names
+        expressions = [quote(each) for each in columns]
+        if self.shown is not None:
+            expressions = [self.shown.expression(connection, each) for each in columns]
+        create_view(connection, name, stored, expressions, left_out)
 
     def known(self, columns: Sequence[str] | None) -> list[str]:
         """Names of columns (`None`: all), checked; `RecordsError` E1201."""
@@ -189,10 +238,11 @@ def records_of(
     *,
     view: View = "current",
     since: Projection | None = None,
+    audience: Audience = "people",
 ) -> Records:
     """The records of a dataset at `state`, by default as it is now; only those after `since`.
 
-    Both are states of the same chain.
+    Both are states of the same chain. `audience` says who is to see them.
 
     `RecordsError` E1203 when it has no columns yet.
     """
@@ -224,7 +274,7 @@ def records_of(
         state,
         since.head if since else None,
     )
-    return Records(pin, stored)
+    return Records(pin, stored, audience)
 
 
 def newest_records(
@@ -240,6 +290,10 @@ def newest_records(
     if count is None:
         return pa.Table.from_batches(records.batches(), records.schema)
     return records.last(count)
+
+
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return batch if batch.schema == schema else batch.cast(schema)
 
 
 def _first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:

@@ -34,7 +34,7 @@ _GROUPS = {
     "13": "Tables",
     "14": "Engines",
     "15": "Batches and resident engines",
-    "16": "Passports and portals",
+    "16": "Personal data, passports and portals",
 }
 
 

@@ -106,6 +106,10 @@ def verdict_html(verdict: Verdict) -> str:
     )
     findings = verdict.findings
     notes = [f"{each.dataset} was not recomputed: {each.message}" for each in verdict.unchecked]
+    if verdict.excused:
+        from odfbuild.report.findings.verification import excuse_line
+
+        notes += map(excuse_line, verdict.excused)
     if not findings:
         return _fragment("All blocks and objects are intact.", done, *notes)
     rows = [(each.dataset, each.code, each.message, each.help) for each in findings[:MOST]]

@@ -94,9 +94,32 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
             }
             for d in outcome.datasets
         ],
+        **({"withdrawn": _withdrawn_to_data(outcome)} if outcome.withdrawn else {}),
         **({"tables": tables_to_data(outcome.tables)} if outcome.tables else {}),
         "summary": _counts(outcome),
     }
+
+
+def _withdrawn_to_data(outcome: ApplyOutcome) -> list[dict[str, Any]]:
+    return [
+        {
+            "dataset": each.dataset,
+            "objects": each.objects,
+            "records": each.records,
+            "error": each.error and error_to_data(each.error),
+        }
+        for each in outcome.withdrawn
+    ]
+
+
+def render_withdrawn(outcome: ApplyOutcome) -> str:
+    """A line for each dataset whose old records are withdrawn; nothing where there are none."""
+    done = [each for each in outcome.withdrawn if each.error is None]
+    lines = [
+        f"  {each.dataset}: {count(each.records, 'record')} in {count(each.objects, 'object')}"
+        for each in done
+    ]
+    return "\n".join(["Withdrawn:", *lines]) if lines else ""
 
 
 def tables_to_data(tables: Sequence[TableOutcome]) -> list[dict[str, Any]]:

@@ -117,6 +117,9 @@ class Bucket:
     def tidy(self) -> None:
         """Nothing: an upload that was cut off has no name, and the store removes it."""
 
+    def tidy_now(self) -> None:
+        """Nothing, for the same reason."""
+
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}"
 

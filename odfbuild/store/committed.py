@@ -45,7 +45,8 @@ class Committed(Value):
     def slices(self, after: Multihash | None = None) -> tuple[CommittedSlice, ...]:
         """Slices of the blocks in `(after, head]`, or of the whole chain, oldest first.
 
-        Reads these blocks only. `ChainError` E0610 when `after` is not in the history of `head`.
+        Those that were withdrawn are left out. Reads these blocks only. `ChainError` E0610 when
+        `after` is not in the history of `head`.
         """
         return self.since(after)[1]
 
@@ -56,10 +57,12 @@ class Committed(Value):
         from odfbuild.odf.model import AddData, ExecuteTransform
 
         events = [block.event for _, block in self.store.walk(self.head, after)]
+        withdrawn = self.store.withdrawn()
         found = [
             CommittedSlice(self.store, event.new_data)
             for event in reversed(events)
             if isinstance(event, AddData | ExecuteTransform) and event.new_data
+            if ("data", event.new_data.physical_hash) not in withdrawn
         ]
         return len(events), tuple(found)
 

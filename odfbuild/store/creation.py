@@ -56,6 +56,7 @@ def create_dataset(
     system_time: Timestamp,
     objects: StagedObjects = (),
     checkpoints: StagedObjects = (),
+    identity: tuple[DatasetId, bytes] | None = None,
 ) -> DatasetId:
     """Create the dataset in `store`; see `Workspace.create`."""
     from odfbuild.odf.model import Seed
@@ -63,7 +64,7 @@ def create_dataset(
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:
-            dataset_id, pem = new_pair()
+            dataset_id, pem = identity or new_pair()
             needed = {"data": bool(objects), "checkpoints": bool(checkpoints)}
             folders = [name for name in FOLDERS if needed.get(name, True)]
             mark(store, dataset_id.multibase, folders)

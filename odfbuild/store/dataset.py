@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.state import ChainState
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
+    from odfbuild.odf.stewardship import Signed
     from odfbuild.store.outside import BlocksElsewhere, Summaries
+    from odfbuild.store.personal import Personal
+    from odfbuild.store.stewardship import Withdrawn
     from odfbuild.store.storage import Storage
 
 FOLDERS = ("blocks", "refs", "data", "checkpoints", "info")
@@ -91,7 +94,10 @@ class DatasetStore(References):
         self.elsewhere = elsewhere
         self.blocks: BlocksElsewhere | None = None
         self.summaries: Summaries | None = None
+        self.personal: Personal | None = None
         self._rules: tuple[Multihash, ChainState] | None = None
+        self._stated: tuple[tuple[int, int, int], tuple[Signed, ...]] | None = None
+        self._withdrawn: tuple[Multihash, tuple[Signed, ...], Withdrawn] | None = None
 
     def __repr__(self) -> str:
         return f"DatasetStore({str(self.path)!r})"
@@ -131,14 +137,57 @@ class DatasetStore(References):
                 "it, or by `odfbuild pull`",
             ) from None
 
+    def statements(self) -> tuple[Signed, ...]:
+        """What its owner said of records that are no longer there, the oldest first.
+
+        `PersonalDataError` E1624 or E1625 where that cannot be read, or is forged.
+        """
+        try:
+            found = os.stat(f"{self.folder}/info/statements")  # noqa: PTH116  # of every dataset
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        state = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if self._stated is None or self._stated[0] != state:
+            from odfbuild.store.stewardship import statements_of
+
+            head = self.main_head() or self.head()
+            said = statements_of(self.folder, self.name, self.identity(head)) if head else ()
+            self._stated = (state, said)
+        return self._stated[1]
+
+    def add_statements(self, more: Iterable[Signed]) -> int:
+        """Keep further statements, whose signatures were checked; how many of them are new."""
+        from odfbuild.store.stewardship import add_statements
+
+        return add_statements(self.path, self.name, more)
+
+    def withdrawn(self) -> Withdrawn:
+        """The objects of its history that its owner withdrew, and by which statement."""
+        said = self.statements()
+        head = self.head() if said else None
+        if head is None:
+            return {}
+        if self._withdrawn is None or self._withdrawn[:2] != (head, said):
+            from odfbuild.store.stewardship import withdrawn_objects
+
+            self._withdrawn = (head, said, withdrawn_objects(self.walk(head), said))
+        return self._withdrawn[2]
+
     def bring(self, kind: ObjectKind, hash: Multihash) -> Path:
         """An object as a file of this folder, fetched from where else it is.
 
         That is the storage, or a repository. `IntegrityError` E0811 when none has it, E0813 when
-        the storage has other bytes, E0832 as `has_object`; errors of the repository as they are.
+        the storage has other bytes, E0832 as `has_object`; errors of the repository as they are;
+        `PersonalDataError` E1630 when it was withdrawn.
         """
         path = self.object_path(kind, hash)
-        if self.has_object(kind, hash) or self._stored(kind, hash):
+        if self.has_object(kind, hash):
+            return path
+        if (by := self.withdrawn().get((kind, hash))) is not None:
+            from odfbuild.store.stewardship import refuse_withdrawn
+
+            refuse_withdrawn(self.name, kind, hash, by)
+        if self._stored(kind, hash):
             return path
         if self.elsewhere is not None and self.elsewhere.has(self):
             self.elsewhere.fetch(self, kind, [hash])
@@ -185,7 +234,9 @@ class DatasetStore(References):
 
     def _missing(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> list[Multihash]:
         each_once = dict.fromkeys(hashes)
-        return [each for each in each_once if not self.has_object(kind, each)]
+        missing = [each for each in each_once if not self.has_object(kind, each)]
+        withdrawn = self.withdrawn() if missing else {}
+        return [each for each in missing if (kind, each) not in withdrawn]
 
     def stored(self, kind: ObjectKind | Literal["blocks"]) -> Iterator[Multihash]:
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""

@@ -111,24 +111,24 @@ def renew(store: DatasetStore, head: Multihash) -> None:
 def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     """Garbage of one dataset whose time of change is before `before` (seconds since 1970).
 
-    The caller has claimed the dataset. `IntegrityError` when its chain is damaged: nothing is
-    garbage then.
+    The caller has claimed the dataset. What its owner withdrew is garbage, too. `IntegrityError`
+    when its chain is damaged: nothing is garbage then.
     """
     references = store.references()
     if not references:
         return
     kept = reachable(store, *references.values())
+    withdrawn = {hash for _, hash in store.withdrawn()}
     kinds: tuple[tuple[Literal["blocks", "data", "checkpoints"], Kind, frozenset[Multihash]], ...]
     kinds = (
         ("blocks", "block", kept.blocks),
-        ("data", "data", kept.data),
-        ("checkpoints", "checkpoint", kept.checkpoints),
+        ("data", "data", kept.data - withdrawn),
+        ("checkpoints", "checkpoint", kept.checkpoints - withdrawn),
     )
     for folder, kind, wanted in kinds:
-        if folder == "data" and kept.linked:
-            continue
         for hash in store.stored(folder):
-            if hash not in wanted:
+            is_linked = folder == "data" and kept.linked and hash not in withdrawn
+            if hash not in wanted and not is_linked:
                 yield from _aged(store.name, kind, store.path / folder / str(hash), before)
     for place in (store.path, *(store.path / name for name in FOLDERS)):
         for staged in place.glob(f"{PENDING}*"):

@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from odfbuild.store.files import PENDING, folder_lock, make_folder, move_file, write_file
+from odfbuild.store.files import (
+    PENDING,
+    folder_lock,
+    make_folder,
+    move_file,
+    sync_folder,
+    write_file,
+)
 from odfbuild.values import Value
 
 Progress = Callable[[int], None]
@@ -105,6 +112,10 @@ class Place(ReadablePlace, Protocol):
 
     def tidy(self) -> None:
         """Remove what writers left that were killed some time ago; it has no name that counts."""
+        ...
+
+    def tidy_now(self) -> None:
+        """The same however short ago; only `swap` may write there at the same time."""
         ...
 
     def below(self, name: str) -> Place:
@@ -214,6 +225,14 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - staged.stat().st_mtime > LEFT_OVER_SECONDS:
                     staged.unlink()
+
+    def tidy_now(self) -> None:
+        """Remove all staging files: who holds the lock of a folder is alone there."""
+        for folder in {staged.parent for staged in self._folder.rglob(f"{PENDING}*")}:
+            with folder_lock(folder):
+                for staged in folder.glob(f"{PENDING}*"):
+                    staged.unlink(missing_ok=True)
+                sync_folder(folder)
 
 
 def too_large(name: str, limit: int) -> TooLarge:

@@ -4,7 +4,8 @@ Chains are small and travel with Git, unless `chains: storage` has their blocks 
 `stored_blocks`); what they refer to does not. An object is called by the hash
 of its bytes, `<address>/data/<hash>` or `<address>/checkpoints/<hash>`, so that clones, branches
 and environments can share one storage without meeting each other, and whatever comes from it is
-checked before it is used. Nothing is ever replaced there, and nothing is removed.
+checked before it is used. Nothing is ever replaced there, and nothing is removed but what the owner
+of a dataset withdrew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from operator import methodcaller
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -108,6 +110,14 @@ class Storage:
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, whose name says what its bytes are."""
         self._ask(lambda place: place.write(name, data))
+
+    def remove(self, objects: Collection[tuple[ObjectKind, Multihash]]) -> None:
+        """Remove objects that their owner withdrew, as far as they are there."""
+        for kind in {kind for kind, _ in objects}:
+            there = set(self._ask(methodcaller("list", kind)))
+            names = (str(hash) for other, hash in objects if other == kind)
+            for name in there.intersection(names):
+                self._ask(methodcaller("remove", f"{kind}/{name}"))
 
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:

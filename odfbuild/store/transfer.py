@@ -118,8 +118,10 @@ def _referred(store: DatasetStore) -> Iterator[tuple[ObjectKind, Multihash]]:
         return
     found = reachable(store, head)
     linked = store.stored("data") if found.linked else ()
-    yield from (("data", hash) for hash in sorted({*found.data, *linked}, key=str))
-    yield from (("checkpoints", hash) for hash in sorted(found.checkpoints, key=str))
+    withdrawn = {hash for _, hash in store.withdrawn()}
+    data, checkpoints = {*found.data, *linked} - withdrawn, found.checkpoints - withdrawn
+    yield from (("data", hash) for hash in sorted(data, key=str))
+    yield from (("checkpoints", hash) for hash in sorted(checkpoints, key=str))
 
 
 def _size(store: DatasetStore, kind: ObjectKind, hash: Multihash) -> int | None:

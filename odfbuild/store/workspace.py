@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import Elsewhere
     from odfbuild.store.deleted import Deleted
     from odfbuild.store.keys import PrivateKeys
+    from odfbuild.store.personal import Personal
     from odfbuild.store.storage import Storage
 
 
@@ -54,7 +55,8 @@ class Workspace:
     for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
     appended goes there, under a `limit` if its inputs are read in part; a branch that is begun
     remembers the `git_branch` that it was begun on. With `stored_chains` the storage has the blocks
-    of chains, and `cache` copies of them; if it is `offline`, these alone are read.
+    of chains, and `cache` copies of them; if it is `offline`, these alone are read. `personal` says
+    which columns are encrypted.
     Methods may be called from several threads at once.
     """
 
@@ -68,6 +70,7 @@ class Workspace:
         branch: str | None = None,
         limit: Limit | None = None,
         git_branch: str | None = None,
+        personal: Personal | None = None,
         *,
         stored_chains: bool = False,
         offline: bool = False,
@@ -82,6 +85,7 @@ class Workspace:
         self.git_branch = git_branch
         self.stored_chains = stored_chains and storage is not None
         self.offline = offline
+        self.personal = personal
         self._references = (HEAD,) if branch is None else (branch, HEAD)
         own = branch_cache(cache, branch) if branch is not None else None
         self._projections = ProjectionCache(cache, own)
@@ -95,7 +99,13 @@ class Workspace:
         found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
         if limit == self.limit:
             return self
-        return Workspace(*found, limit, stored_chains=self.stored_chains, offline=self.offline)
+        return Workspace(
+            *found,
+            limit,
+            personal=self.personal,
+            stored_chains=self.stored_chains,
+            offline=self.offline,
+        )
 
     # --- Finding ---
 
@@ -219,6 +229,7 @@ class Workspace:
             self.limit,
             self.git_branch,
         )
+        store.personal = self.personal
         if self.stored_chains and self.storage is not None:
             from odfbuild.store.stored_blocks import StoredBlocks
             from odfbuild.store.summaries import SignedSummaries
@@ -371,19 +382,20 @@ class Workspace:
         *,
         objects: Sequence[tuple[Path, Multihash]] = (),
         checkpoints: Sequence[tuple[Path, Multihash]] = (),
+        identity: tuple[DatasetId, bytes] | None = None,
     ) -> DatasetStore:
-        """Create a dataset with a fresh identity: Seed and `events`, visible in one step.
+        """Create a dataset with a fresh `identity`: Seed and `events`, visible in one step.
 
-        `objects` are staged data files, `checkpoints` staged checkpoint files; both are taken
-        over. What an earlier creation left unfinished is cleared away first. `StaleHeadError` E0701
-        when the dataset exists or is just being created, `ChainError` when an event breaks a rule;
-        nothing is left behind then.
+        `identity` is one of `keys.new_pair`, where it is known before. `objects` are staged data
+        files, `checkpoints` staged checkpoint files; both are taken over. What an earlier creation
+        left unfinished is cleared away first. `StaleHeadError` E0701 when the dataset exists or is
+        just being created, `ChainError` when an event breaks a rule; nothing is left behind then.
         """
         from odfbuild.store.creation import create_dataset
 
         store = self._made(str(DatasetAlias.parse(alias)))
         dataset_id = create_dataset(
-            self.state, self.keys, store, kind, events, system_time, objects, checkpoints
+            self.state, self.keys, store, kind, events, system_time, objects, checkpoints, identity
         )
         with self._mutex:
             self._stores[alias] = store

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _BY_NAME = (
     *("checks", "policies", "freshness", "owners", "show", "publish", "tables", "watermarks"),
-    *("descriptions", "contracts"),
+    *("descriptions", "contracts", "personal"),
 )
 """The lists whose entries are about the datasets that their `match` names."""
 

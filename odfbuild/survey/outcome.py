@@ -64,16 +64,26 @@ class TableOutcome(Value, kw_only=True):
     error: OdfbuildError | None = None
 
 
+class WithdrawalOutcome(Value, kw_only=True):
+    """What became of the old records of a dataset: so many are withdrawn, or why not."""
+
+    dataset: str
+    objects: int = 0
+    records: int = 0
+    error: OdfbuildError | None = None
+
+
 class ApplyOutcome(Value, kw_only=True):
     """All datasets that apply touched or had to leave, in the order of the plan, and wall time.
 
-    `tables` are those that were published or looked at; `published` is what was pushed to
-    repositories afterwards.
+    `withdrawn` tells of old records, `tables` are those that were published or looked at;
+    `published` is what was pushed to repositories afterwards.
     """
 
     datasets: tuple[DatasetOutcome, ...]
     interrupted: bool = False
     seconds: float = 0.0
+    withdrawn: tuple[WithdrawalOutcome, ...] = ()
     tables: tuple[TableOutcome, ...] = ()
     published: tuple[Transfer, ...] = ()
 
@@ -91,6 +101,7 @@ class ApplyOutcome(Value, kw_only=True):
         """Errors of datasets, those that several datasets share once."""
         found = [
             *(each.error for each in self.datasets),
+            *(each.error for each in self.withdrawn),
             *(each.error for each in self.tables),
             *(each.error for each in self.published),
         ]
@@ -106,12 +117,15 @@ class ApplyOutcome(Value, kw_only=True):
             return 130
         failed = bool(self.having(Status.FAILED))
         lost = self.having(Status.LOST)
+        others = [*(e.error for e in self.withdrawn), *(e.error for e in self.tables)]
         unpublished = transfers_exit_code(self.published) or max(
-            (each.error.exit_code for each in self.tables if each.error), default=0
+            (error.exit_code for error in others if error), default=0
         )
         if not failed and not lost and not unpublished:
             return 0
-        written = any(each.status is Status.COMMITTED for each in self.tables)
+        written = any(each.status is Status.COMMITTED for each in self.tables) or any(
+            each.error is None for each in self.withdrawn
+        )
         if written or any(outcome.blocks for outcome in self.datasets):
             return 4
         if failed:

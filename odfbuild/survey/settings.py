@@ -13,12 +13,19 @@ from odfbuild.project.settings.checks import checks_of
 from odfbuild.survey.contracts import broken_contracts
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.idle_patterns import idle_patterns
+from odfbuild.survey.personal import wrong_personal
 
 
 def wrong_settings(found: Definitions) -> list[OdfbuildError]:
-    """Patterns that no dataset matches; checks and tables that certainly cannot be."""
+    """Patterns that no dataset matches; checks, tables and personal columns that cannot be."""
     idle = idle_patterns(found.project, found.graph.order, found.projections, found.wrong)
-    return [*idle, *_wrong_checks(found), *_wrong_tables(found), *_broken_contracts(found)]
+    return [
+        *idle,
+        *_wrong_checks(found),
+        *_wrong_tables(found),
+        *_broken_contracts(found),
+        *wrong_personal(found),
+    ]
 
 
 def _broken_contracts(found: Definitions) -> Iterator[OdfbuildError]:

@@ -85,9 +85,9 @@ class PlanRequest(Value, kw_only=True):
     `deletions` chains without a definition that are to go, `forward` datasets whose changed query
     holds for new records only, whatever the settings say, `rewrites` tables that may be written
     anew although somebody else changed them, `reads` datasets that may read more than policies let
-    them. With `of_branch` a plan in a branch is about
-    what the branch changes, unless it is about a selection; under a `limit` derivatives read part
-    of their inputs.
+    them, `withdrawals` datasets whose old records may go. With `of_branch` a plan in a branch is
+    about what the branch changes, unless it is about a selection; under a `limit` derivatives read
+    part of their inputs.
     """
 
     selection: Selection | None = None
@@ -99,6 +99,7 @@ class PlanRequest(Value, kw_only=True):
     forward: tuple[Consent, ...] = ()
     rewrites: tuple[str, ...] = ()
     reads: tuple[Consent, ...] = ()
+    withdrawals: tuple[str, ...] = ()
     of_branch: bool = False
     limit: Limit | None = None
 
@@ -169,6 +170,10 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         projections: Mapping[str, Projection] = renamed(chains, renames)
         graph = find_graph(project, projections, KnownOrder(project.config), damaged)
         faults = faults_of(project, graph, renamed(damaged, renames))
+        if project.config.personal:
+            from odfbuild.survey.personal import personal_faults
+
+            faults |= personal_faults(project, projections, faults, memory.lineages)
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, workspace, project.definitions, projections, memory)
         due = _due_by_clock(project, project.definitions, projections)
@@ -209,6 +214,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     plan = _with_windows(plan, found, slices)
     if probed.unread:
         plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.unread)))
+    plan = _with_retention(plan, found, plan_request.withdrawals)
     found = replace(found, plan=_with_tables(plan, found, plan_request.rewrites))
     return _with_news(found) if plan_request.refresh else found
 
@@ -292,6 +298,17 @@ def _with_tables(plan: Plan, found: Survey, rewrites: Sequence[str]) -> Plan:
     states = found.projections
     known = partial(KnownColumns, found.project.definitions, states, found.faults)
     return with_tables(plan, config, found.workspace, states, rewrites, known)
+
+
+def _with_retention(plan: Plan, found: Survey, allowed: Sequence[str]) -> Plan:
+    """The plan with what is older than it is kept."""
+    config = found.project.config
+    if not (config.retain or allowed):
+        return plan
+    from odfbuild.survey.retention import due_withdrawals
+
+    states = found.projections
+    return replace(plan, retention=due_withdrawals(config, found.workspace, plan, states, allowed))
 
 
 def _branch_part(

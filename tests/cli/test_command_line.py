@@ -142,7 +142,7 @@ def test_a_system_without_locks_of_unix_is_told_what_is_supported(use: str, ends
 def test_consent_has_one_spelling() -> None:
     asking = {name for name, command in COMMANDS.items() if "-y" in names(command)}
     assert asking == {
-        *("apply", "branch delete", "gc", "lock break", "promote", "render", "reset"),
+        *("apply", "branch delete", "erase", "gc", "lock break", "promote", "render", "reset"),
         *("migrate dbt", "migrate definitions", "source drop", "table rebuild"),
     }
     for command in COMMANDS.values():

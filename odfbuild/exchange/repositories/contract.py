@@ -80,7 +80,7 @@ class RemoteDataset(Protocol):
         ...
 
     def info(self, name: str) -> bytes | None:
-        """The file `info/<name>`, at most 64 KiB; `None` when it is not there."""
+        """The file `info/<name>`, at most 64 KiB, or 64 MiB of statements; `None`: not there."""
         ...
 
 
@@ -91,7 +91,8 @@ class Publication:
     `expected` is the head there (`None`: no such dataset), and `blocks`, oldest first, go on from
     it, or from the seed where the history there is replaced (`force`). `files` has the file of each
     object. `info` are small files that lie beside the chain, by name, and `passports` those in the
-    folder of the dataset, which only a place of files keeps.
+    folder of the dataset, which only a place of files keeps; `withdrawn` are objects that one of
+    `info` says are to be removed.
     """
 
     expected: Multihash | None
@@ -101,13 +102,14 @@ class Publication:
     force: bool = False
     info: Mapping[str, bytes] = field(default_factory=dict)
     passports: Mapping[str, bytes] = field(default_factory=dict)
+    withdrawn: Sequence[ObjectFile] = ()
 
 
 class WritableDataset(RemoteDataset, Protocol):
     """A dataset that can be written, too."""
 
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
-        """Store objects, then blocks, then move the head by compare-and-swap; last write `info`.
+        """Store objects, then blocks, then move the head by compare-and-swap; then write `info`.
 
         What is there already is not sent again; without blocks only `info` is written, which must
         not speak of a head that is not there. `StaleHeadError` when the head is not `expected`,

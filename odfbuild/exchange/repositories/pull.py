@@ -19,7 +19,6 @@ from odfbuild.exchange.repositories.accept import (
     accept,
     check_identity,
     identity_of,
-    objects_of,
     records_of,
     rules_at,
 )
@@ -31,8 +30,10 @@ from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus, Wat
 from odfbuild.exchange.repositories.parallel import each_on_its_own
 from odfbuild.exchange.repositories.relation import Kind, Relation, relate
 from odfbuild.exchange.repositories.signing import check_vouched, line_of, settled
+from odfbuild.exchange.repositories.withdrawn import left_of, statements_at
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.stewardship import Signed
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
@@ -153,13 +154,16 @@ class _Attempt:
                 raise (error.noted(*_differences(news)) if diverged else error) from None
             if diverged and not self.wanted.replace:
                 raise _rewritten(self.wanted, news, source)
-            objects = objects_of(news.links) if self.wanted.data else ()
+            said = statements_at(source, news.id, self.wanted.name)
+            known = () if here is None else self.store.statements()
+            left, _ = left_of(news.links, (*known, *said))
+            objects = left if self.wanted.data else ()
             new_head = news.blocks[-1].hash
             if not dry_run:
                 if here is None:
-                    self._create(offer, news, objects, vouched)
+                    self._create(offer, news, objects, vouched, said)
                 else:
-                    self._advance(offer, news, objects, here, vouched)
+                    self._advance(offer, news, objects, here, vouched, said)
         return Transfer(
             name=self.wanted.name,
             address=source.address,
@@ -223,8 +227,10 @@ class _Attempt:
         assert state is not None
         served = line_of(self.store, there, state.blocks - behind)
         vouched = self._vouched(source, here, served, state.dataset_id, news=False)
+        said = statements_at(source, state.dataset_id, self.wanted.name)
         if not dry_run:
             keep_statement(self.store, vouched.signed)
+            self.store.add_statements(said)
         if behind == 0 or self.wanted.to is not None:
             return _up_to_date(self.wanted, here, vouched)
         if not self.wanted.replace:
@@ -312,7 +318,12 @@ class _Attempt:
         )
 
     def _create(
-        self, offer: Offer, news: _News, objects: Sequence[ObjectFile], vouched: Vouched
+        self,
+        offer: Offer,
+        news: _News,
+        objects: Sequence[ObjectFile],
+        vouched: Vouched,
+        said: Sequence[Signed],
     ) -> None:
         workspace, store = self.workspace, self.store
         with receiving(workspace.state, workspace.keys, store):
@@ -320,6 +331,7 @@ class _Attempt:
             store.put_blocks([each.data for each in news.blocks])
             write_config(store.path, DatasetConfig(pull_aliases=(self.wanted.reference,)))
             keep_statement(store, vouched.signed)
+            store.add_statements(said)
             store.swap_head(None, news.blocks[-1].hash)
 
     def _advance(
@@ -329,12 +341,14 @@ class _Attempt:
         objects: Sequence[ObjectFile],
         here: Multihash,
         vouched: Vouched,
+        said: Sequence[Signed],
     ) -> None:
         self._bring(offer, objects)
         if news.lost:
             renew(self.store, here)
         self.store.put_blocks([each.data for each in news.blocks])
         keep_statement(self.store, vouched.signed)
+        self.store.add_statements(said)
         self.store.swap_head(here, news.blocks[-1].hash)
 
     def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from odfbuild.errors import IntegrityError, PlanError, RepositoryError
-from odfbuild.exchange.repositories.accept import Link, accept, identity_of, objects_of, records_of
+from odfbuild.exchange.repositories.accept import Link, accept, identity_of, records_of
 from odfbuild.exchange.repositories.contract import (
     ObjectFile,
     Publication,
@@ -27,6 +27,11 @@ from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus, Wat
 from odfbuild.exchange.repositories.parallel import each_on_its_own
 from odfbuild.exchange.repositories.relation import Kind, Relation, relate
 from odfbuild.exchange.repositories.signing import is_signed, sign_head, stated_at
+from odfbuild.exchange.repositories.withdrawn import (
+    left_of,
+    statements_to_send,
+    withdrawn_from,
+)
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE
 from odfbuild.store.dataset import DatasetStore
@@ -90,7 +95,7 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
         )
     blocks, lost = _missing_there(store, target, here, there, wanted)
     links = [(hash, block) for hash, _, block in blocks]
-    objects = objects_of(links)
+    objects, _ = left_of(links, store.statements())
     vouched = None
     if not dry_run:
         vouched = _signed(workspace, wanted.name)
@@ -104,7 +109,8 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
             objects=objects,
             files=files_of(store, objects),
             force=bool(lost),
-            info=_beside(vouched),
+            info=_beside(vouched) | _statements(workspace, wanted.name, target),
+            withdrawn=withdrawn_from(store),
             passports=wanted.passports(workspace),
         )
         target.publish(publication, lambda moved: watcher.moved(wanted.name, moved))
@@ -127,12 +133,32 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
 def _sign_there(
     workspace: Workspace, name: str, target: WritableDataset, head: Multihash
 ) -> Vouched:
-    """Publish a statement about the head there, unless there is one already."""
+    """Publish what is said of the head and of withdrawn records, unless that is there already."""
     vouched = _signed(workspace, name)
     info = _beside(vouched)
-    if info and not is_signed(target, head):
-        target.publish(Publication(expected=head, blocks=(), objects=(), files={}, info=info))
+    if info and is_signed(target, head):
+        info = {}
+    said = _statements(workspace, name, target)
+    withdrawn = withdrawn_from(workspace.dataset(name)) if said else ()
+    if info or said:
+        target.publish(
+            Publication(
+                expected=head,
+                blocks=(),
+                objects=(),
+                files={},
+                info=info | said,
+                withdrawn=withdrawn,
+            )
+        )
     return vouched
+
+
+def _statements(workspace: Workspace, name: str, target: WritableDataset) -> dict[str, bytes]:
+    """What is to be published of what is said here about records that are no longer there."""
+    state = workspace.projection(name)
+    assert state is not None
+    return statements_to_send(workspace.dataset(name), target, state.dataset_id)
 
 
 def _signed(workspace: Workspace, name: str) -> Vouched:

@@ -26,6 +26,8 @@ from odfbuild.exchange.repositories.contract import (
 from odfbuild.odf.flatbuffers.reader import BRIEFLY, decode_block
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.stewardship import FILE as STATEMENTS
+from odfbuild.odf.stewardship import MOST_BYTES
 from odfbuild.store.branches import HEAD
 from odfbuild.store.files import PENDING, make_folder, move_file, sync_folder
 from odfbuild.store.place import Place, ReadablePlace, TooLarge, Unconditional
@@ -103,7 +105,7 @@ class SimpleDataset:
 
     def info(self, name: str) -> bytes | None:
         """The file `info/<name>`."""
-        return self._read(f"info/{name}", _INFO_BYTES)
+        return self._read(f"info/{name}", info_bytes(name))
 
     def fetch(self, each: ObjectFile, folder: Path, progress: Progress | None) -> None:
         """Bring an object to `folder/<kind>/<hash>`, unless it is there; syncs no list of names."""
@@ -194,6 +196,8 @@ class SimpleDataset:
             self._move_head(publication.expected, before, publication.blocks[-1].hash)
         if self._branch is None:
             self._write_beside(publication)
+            names = (f"{each.kind}/{each.hash}" for each in publication.withdrawn)
+            in_parallel(lambda name: self._ask(name, lambda: self._writable.remove(name)), names)
 
     def _write_beside(self, publication: Publication) -> None:
         for name, data in publication.info.items():
@@ -280,6 +284,11 @@ class SimpleDataset:
             notes=(f"expected head: {expected or 'none'}", f"actual head:   {actual or 'none'}"),
             help="run `odfbuild pull` to see what is new there, then push again",
         )
+
+
+def info_bytes(name: str) -> int:
+    """How large a file of `info/` may be."""
+    return MOST_BYTES if name == STATEMENTS else _INFO_BYTES
 
 
 class SimpleOffer:

@@ -25,14 +25,17 @@ class Behind:
     anew: str | None = None
 
 
-def pin_of(table: Table, state: Projection) -> TablePin:
-    """What a table holds once it has everything that the dataset has at `state`."""
+def pin_of(table: Table, state: Projection, store: DatasetStore) -> TablePin:
+    """What a table holds once it has everything that the dataset in `store` has at `state`.
+
+    What its owner says of records that are gone is part of that: a table is written anew then.
+    """
     return TablePin(
         dataset_id=state.dataset_id,
         block=state.head,
         last_offset=state.last_offset,
         view=table.view,
-        layout=layout_of(table, shown_columns(table, state)),
+        layout=layout_of(table, shown_columns(table, state), store.statements()),
     )
 
 
@@ -65,6 +68,8 @@ _NAMES = {
     "partitionBy": "`partitionBy`",
     "indices": "`indices`",
     "sort": "`sort`",
+    "personal": "form of personal columns",
+    "gone": "withdrawn or erased records",
 }
 
 

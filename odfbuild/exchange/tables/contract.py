@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.odf.schema import arrow
+    from odfbuild.odf.stewardship import Signed
     from odfbuild.records.pin import View
 
 Key = tuple[Any, ...]
@@ -193,8 +194,10 @@ class TableFormat(Protocol):
         ...
 
 
-def layout_of(table: Table, columns: Iterable[arrow.Field]) -> str:
+def layout_of(table: Table, columns: Iterable[arrow.Field], gone: Iterable[Signed] = ()) -> str:
     """A text that stands for how a table is laid out: a digest of each part; needs no PyArrow.
+
+    `gone` are statements about records that are no longer there.
 
     Where it differs from that of the pin, the table is written anew (`changed_parts`).
     """
@@ -205,13 +208,19 @@ def layout_of(table: Table, columns: Iterable[arrow.Field]) -> str:
         "indices": sorted(table.indices),
         "sort": table.sort,
     }
+    if table.personal:
+        parts["personal"] = table.personal
+    if said := [each.line.decode() for each in gone]:
+        parts["gone"] = said
     return ",".join(f"{name}:{_short_digest(part)}" for name, part in parts.items())
 
 
 def changed_parts(old: str, new: str) -> tuple[str, ...]:
     """Names of the parts in which two layouts differ, as odfbuild.yaml spells them."""
-    before = set(old.split(","))
-    return tuple(each.partition(":")[0] for each in new.split(",") if each not in before)
+    before, after = old.split(","), new.split(",")
+    other = [each for each in after if each not in before]
+    other += [each for each in before if each not in after]
+    return tuple(dict.fromkeys(each.partition(":")[0] for each in other))
 
 
 def _short_digest(part: Any) -> str:

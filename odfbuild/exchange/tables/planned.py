@@ -179,7 +179,8 @@ def _plan(
         return made(TableStep.LOOK, "what it holds is not known on this machine")
     if is_gone(table):
         return made(TableStep.CREATE, NOT_THERE, anew=NOT_THERE)
-    lacks = behind(known.pin, pin_of(table, state), state, workspace.dataset(table.dataset))
+    store = workspace.dataset(table.dataset)
+    lacks = behind(known.pin, pin_of(table, state, store), state, store)
     if lacks is None:
         return made(TableStep.FOLLOW, "after its dataset") if to_come else None
     if lacks.anew is not None:

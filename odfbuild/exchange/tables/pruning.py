@@ -117,8 +117,8 @@ def _holds(dataset: Kartothek, own: str, table: Table, records: Records) -> bool
     stored = records.stored
     if pin is None:
         return False
-    wanted = pin_of(table, stored.state)
-    return behind(pin, wanted, stored.state, stored.committed.store) is None
+    store = stored.committed.store
+    return behind(pin, pin_of(table, stored.state, store), stored.state, store) is None
 
 
 def _fits(kind: pa.DataType, values: Sequence[Any]) -> bool:

@@ -32,7 +32,7 @@ from odfbuild.exchange.tables.faults import changed_by_others, moved, reaching
 from odfbuild.exchange.tables.formats import open_table
 from odfbuild.exchange.tables.rules import check_columns
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odfbuild.records.duckdb_views import connect, history_sql, quote
+from odfbuild.records.duckdb_views import connect, quote
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.disposable import scratch_folder
 
@@ -70,13 +70,13 @@ def publish(
     where somebody else changed it. `TableError` also where columns, place or content are wrong; the
     table is as it was then.
     """
-    records = records_of(workspace, table.dataset, view=table.view)
+    records = records_of(workspace, table.dataset, view=table.view, audience="public")
     state = records.stored.state
     check_columns(table, state)
     with scratch_folder(config.cache, "table") as scratch, reaching(table):
         opened = open_table(TableSpec(table, records.schema, scratch))
         present = opened.read_state()
-        pin = pin_of(table, state)
+        pin = pin_of(table, state, records.stored.committed.store)
         lacks = Behind(anew) if anew else _lacks(table, present, pin, records)
         if lacks is None:
             assert present is not None
@@ -150,7 +150,7 @@ def _since(
     What fails when the old content is read is put into `faults`.
     """
     stored = replace(records.stored, since=pin.block)
-    connection.execute(f"CREATE VIEW {_NEW} AS {history_sql(stored, connection)}")
+    replace(records.history(), stored=stored).duckdb_view(connection, _NEW)
     keys = _touched(connection, records.schema, table)
     batches = _keeping_faults(old_content(keys), faults)
     connection.register(_OLD, pa.RecordBatchReader.from_batches(records.schema, batches))

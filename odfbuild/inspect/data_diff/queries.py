@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
+from odfbuild.engine.personal import plain_input, scope_of
 from odfbuild.engine.request import history_files
 from odfbuild.engine.slice import dataset_schema, write_slice
+from odfbuild.errors import PersonalDataError
 from odfbuild.inspect.data_diff.compare import Side, compare
 from odfbuild.inspect.data_diff.limit import newest, within
 from odfbuild.inspect.data_diff.model import DataDiff
@@ -217,6 +219,7 @@ def diff_query(
 ) -> DataDiff:
     """What a changed query does to records. Raises `QueryError`s as an apply would."""
     workspace = found.workspace
+    _check_shown(workspace, query)
     state = query.state if query.state is not None and query.state.schema is not None else None
     names = ("committed", "changed query") if query.whole else ("query of the chain", "new query")
     with scratch_folder(workspace.cache, "changed") as folder, database(workspace) as connection:
@@ -232,6 +235,24 @@ def diff_query(
         keys = keys_of(found.project.config, query.dataset, state, key)
         made = compare(connection, query.dataset, old, new, keys)
     return replace(made, notes=tuple(_notes(query)))
+
+
+def _check_shown(workspace: Workspace, query: ChangedQuery) -> None:
+    """`PersonalDataError` E1613 where the result may have personal values that are not shown."""
+    personal = workspace.personal
+    if personal is None or personal.shows("people"):
+        return
+    read = [query.chain, *(name for name in query.inputs.values() if name is not None)]
+    found = [name for name in read if personal.has(name)]
+    if found:
+        raise PersonalDataError(
+            f"what the changed query of '{query.dataset}' gives is not shown: '{found[0]}' has "
+            "personal columns",
+            code="E1613",
+            dataset=query.dataset,
+            notes=("this machine has no keys of subjects, or may not show values",),
+            help="ask on a machine with `personal: {keys: …, show: true}` in its configuration",
+        )
 
 
 def _notes(query: ChangedQuery) -> Iterator[str]:
@@ -286,5 +307,10 @@ class _Run:
         for declared in transform.inputs:
             name = self.query.inputs[str(declared.dataset_ref)]
             assert name is not None, "what lacks an input is not computed"
-            found.append(self.query.parts[name].as_input(declared.alias or name))
+            part = self.query.parts[name]
+            each, store = part.as_input(declared.alias or name), part.workspace.dataset(name)
+            scope = scope_of(store, part.state)
+            scope = scope.within(each.schema.names) if scope is not None else None
+            scratch = self.folder / "read"
+            found.append(each if scope is None else plain_input(each, store, scope, scratch))
         return found

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from odfbuild.displayed import Displayed
 from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
+from odfbuild.inspect.verify.excused import Excuse, withdrawn_from
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.reproduce import (
+    NO_KEYS,
     Extent,
     Reproduction,
     direct_inputs,
@@ -29,13 +31,16 @@ class Verdict(Displayed):
     """All findings, what was recomputed (`None`: only integrity was checked), who signed what.
 
     `unchecked` are steps of datasets of others whose inputs are not here, where nobody asked for
-    just these datasets: they are neither right nor wrong.
+    just these datasets, and steps with personal columns where there are no keys: they are neither
+    right nor wrong. `excused` is what their owners say is not there any more, or cannot be
+    recomputed.
     """
 
     findings: tuple[Finding, ...]
     reproduction: Reproduction | None = None
     signatures: tuple[Signature, ...] = ()
     unchecked: tuple[Finding, ...] = ()
+    excused: tuple[Excuse, ...] = ()
 
 
 def verify(
@@ -58,7 +63,8 @@ def verify(
     """
     signed, wrong = signatures(workspace, names)
     if factory is None:
-        return Verdict((*verify_integrity(workspace, names, logical=logical), *wrong), None, signed)
+        found = (*verify_integrity(workspace, names, logical=logical), *wrong)
+        return Verdict(found, None, signed, excused=_withdrawn(workspace, names, found))
     engine = LazyEngine(factory)
     inputs = {name: inputs_ever(workspace, name) for name in names}
     if any(inputs.values()):
@@ -72,10 +78,25 @@ def verify(
             again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
     finally:
         engine.stop()
+    without_keys = [each for each in again.findings if each.code == NO_KEYS]
     unchecked = tuple(
         each
         for each in again.findings
         if all_of_project and each.code == "E0822" and is_of_others(workspace, each.dataset)
     )
-    again = replace(again, findings=tuple(e for e in again.findings if e not in unchecked))
-    return Verdict((*findings, *wrong, *again.findings), again, signed, unchecked)
+    left = tuple(e for e in again.findings if e not in unchecked and e not in without_keys)
+    # Those of one dataset lack the same: the first stands for all.
+    unchecked += tuple({each.dataset: each for each in reversed(without_keys)}.values())
+    again = replace(again, findings=left, steps=again.steps - len(without_keys))
+    found = (*findings, *wrong, *again.findings)
+    excused = (*_withdrawn(workspace, names, found), *again.excused)
+    return Verdict(found, again, signed, unchecked, excused)
+
+
+def _withdrawn(
+    workspace: Workspace, names: Sequence[str], wrong: Sequence[Finding]
+) -> tuple[Excuse, ...]:
+    """What the owners of datasets withdrew; nothing is told of those with something wrong."""
+    damaged = {each.dataset for each in wrong}
+    whole = (workspace.dataset(name) for name in names if name not in damaged)
+    return tuple(excuse for store in whole for excuse in withdrawn_from(store))

@@ -293,9 +293,10 @@ def _fetch(store: DatasetStore, chain: list[Link]) -> list[Finding]:
             wanted["data"] += [event.new_data.physical_hash] if event.new_data else []
             checkpoint = event.new_checkpoint
             wanted["checkpoints"] += [checkpoint.physical_hash] if checkpoint else []
+    withdrawn = store.withdrawn()
     try:
         for kind, hashes in wanted.items():
-            store.bring_all(kind, hashes)
+            store.bring_all(kind, [each for each in hashes if (kind, each) not in withdrawn])
     except (IntegrityError, RepositoryError) as error:
         return [_finding(store, error.code, error.message, error.help or _RESTORE_OBJECT)]
     return []
@@ -348,6 +349,8 @@ def _check_object(
     check: Callable[[], Fault | None],
 ) -> Finding | None:
     try:
+        if not store.has_object(kind, hash) and (kind, hash) in store.withdrawn():
+            return None  # as its owner says
         if store.storage is not None:
             store.bring(kind, hash)
         fault = check()

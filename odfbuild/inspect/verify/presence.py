@@ -66,7 +66,7 @@ def _object(
     try:
         actual = os.stat(path).st_size  # noqa: PTH116  # ten thousands of them
     except FileNotFoundError:
-        if not store.keeps_all:
+        if not store.keeps_all or (kind, hash) in store.withdrawn():
             return None  # clones need not have what they never read
         code, text = "E0811", "is missing"
     except OSError as error:

@@ -21,9 +21,11 @@ from odfbuild.engine.contract import (
     Provenance,
     ProvenanceTask,
 )
+from odfbuild.engine.personal import plain_files, scope_of
 from odfbuild.engine.request import StepInput, as_limited, transform_task
 from odfbuild.errors import IntegrityError, PlanError
 from odfbuild.inspect.verify.replay import Histories, Replay, plan_replay
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import (
     AddData,
@@ -37,10 +39,12 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
+from odfbuild.records.personal.shown import shown_of
 from odfbuild.records.ranges import Ranges, offsets_of, overlap_of, size_of, union_of
 from odfbuild.sql.lineage import Influence, Lineage, Origins
 from odfbuild.sql.mode import Mode
 from odfbuild.store.committed import Committed
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -338,7 +342,7 @@ class _Tracer:
         return self._engine().provenance(
             ProvenanceTask(
                 step=step,
-                file=store.bring("data", one.data.physical_hash),
+                file=_plain(store, before, one, scratch),
                 schema=schema_of(before.schema),
                 asked=tuple(asked),
                 columns=self._extent.columns,
@@ -362,12 +366,24 @@ class _Tracer:
                 break
             vocab = vocabulary_of(state.state(one.piece.block).vocab)
             table = pq.read_table(store.bring("data", one.data.physical_hash))
+            shown = shown_of(store, state.state(one.piece.block).dataset_id, "people")
+            if shown is not None:
+                batches = map(shown.convert, table.to_batches())
+                table = pa.Table.from_batches(batches, shown.schema(table.schema))
             offsets = table[vocab.offset].cast(pa.int64())
             first = list(islice(offsets_of(one.piece.records), missing))
             table = table.filter(pc.is_in(offsets, pa.array(first, pa.int64())))
             missing -= table.num_rows
             tables.append(table)
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
+
+def _plain(store: DatasetStore, before: Projection, one: _Slice, scratch: Path) -> Path:
+    """The file of a slice as the engine compares it with what it computes."""
+    file, scope = store.bring("data", one.data.physical_hash), scope_of(store, before)
+    if scope is None:
+        return file
+    return plain_files(lambda: (file,), store, scope, scratch)()[0]
 
 
 def _source(polling: SetPollingSource | None, push: Mapping[str, AddPushSource]) -> str | None:

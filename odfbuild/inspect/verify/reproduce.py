@@ -21,6 +21,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
+from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
@@ -28,6 +29,13 @@ from odfbuild.errors import ChainError, EngineError, Errors, IntegrityError, Odf
 from odfbuild.fallbacks import fell_back
 from odfbuild.inspect.verify.batches import in_batches
 from odfbuild.inspect.verify.compare import first_difference
+from odfbuild.inspect.verify.excused import (
+    Excuse,
+    Grounds,
+    counted,
+    grounds_before,
+    grounds_behind,
+)
 from odfbuild.inspect.verify.finding import Finding, ValueDifference, fault
 from odfbuild.inspect.verify.history import History
 from odfbuild.inspect.verify.replay import (
@@ -57,6 +65,8 @@ _HELP = (
     "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
     "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
+NO_KEYS = "E1604"
+"""A step with personal columns is neither right nor wrong where there are no keys."""
 _OTHER_ENGINE = (
     "verify it with a program that has this engine; hashes, links and rules were checked"
 )
@@ -75,11 +85,15 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """The result: `steps` were recomputed, of so many `derivatives`."""
+    """The result: `steps` were recomputed, of so many `derivatives`.
+
+    `excused` are steps that could not be, or that gave something else, as their owners say.
+    """
 
     findings: tuple[Finding, ...]
     steps: int
     derivatives: int
+    excused: tuple[Excuse, ...] = ()
 
 
 def upstream(workspace: Workspace, names: Iterable[str]) -> list[str]:
@@ -140,6 +154,7 @@ def verify_reproducibility(
     histories = Histories(workspace)
     findings: list[Finding] = []
     tasks: list[tuple[str, Replay]] = []
+    excused: list[tuple[str, Grounds]] = []
     derivatives = 0
     for name in names:
         try:
@@ -148,7 +163,14 @@ def verify_reproducibility(
         except Exception as error:  # whatever is wrong with one, the others are done again
             findings.append(fault(workspace.cache, name, error))
             continue
-        replays = _within(name, history, planned, extent)
+        replays = []
+        for each in _within(name, history, planned, extent):
+            store = workspace.dataset(name)
+            grounds = grounds_before(store, each) if isinstance(each, Replay) else None
+            if grounds is None:
+                replays.append(each)
+            else:
+                excused.append((name, grounds))
         derivatives += any(isinstance(each, Replay) for each in replays)
         wrong = [each for each in replays if not isinstance(each, Replay)]
         findings += [fault(workspace.cache, name, each) for each in _each_input_once(wrong)]
@@ -167,8 +189,12 @@ def verify_reproducibility(
                     store = workspace.dataset(name)
                     found = _replay(store, replay, engine, scratch, later, ready)
                     if found is not None and ready is not None:
-                        return _replay(store, replay, engine, scratch, later)
-                    return found
+                        found = _replay(store, replay, engine, scratch, later)
+                    grounds = None if found is None else grounds_behind(store, replay)
+                    if grounds is None:
+                        return found
+                    excused.append((name, grounds))
+                    return None
                 except Exception as error:
                     return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
 
@@ -183,7 +209,7 @@ def verify_reproducibility(
             findings += _each_version_once([found for each in results for found in each])
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
-    return Reproduction(tuple(findings), len(tasks), derivatives)
+    return Reproduction(tuple(findings), len(tasks), derivatives, counted(excused))
 
 
 def is_of_others(workspace: Workspace, name: str) -> bool:
@@ -321,6 +347,8 @@ def _together(
     try:
         tasks = [_task(store, each, Path(tempfile.mkdtemp(dir=base))) for each in replays]
     except OdfbuildError as error:  # told of the step that it is about
+        if error.code == NO_KEYS:
+            return alone
         fell_back(__name__, "steps are computed one by one", error)
         return alone
     return engine.transform_together(tasks) or alone
@@ -392,6 +420,7 @@ def _run(
         first_offset=0 if before.last_offset is None else before.last_offset + 1,
         system_time=replay.system_time,
         target=scratch / "slice.parquet",
+        sealing=sealing_of(store, before),
     )
     return staged, result.told
 
@@ -482,6 +511,8 @@ def _count(data: DataSlice | None) -> str:
 def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
     if error.code == "E0820":
         return _finding(name, replay, "E0820", error.message)
+    if error.code == NO_KEYS:
+        return replace(_finding(name, replay, NO_KEYS, error.message), help=error.help or "")
     code = "E1447" if error.code in ("E1432", "E1447") else "E0824"
     return replace(
         _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),

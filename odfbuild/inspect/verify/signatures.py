@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from odfbuild.errors import IntegrityError, OdfbuildError
+from odfbuild.errors import IntegrityError, OdfbuildError, PersonalDataError
 from odfbuild.inspect.verify.finding import Finding, fault
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.signed_head import FILE, Statement
@@ -54,8 +54,10 @@ def signatures(
         if state is None:
             continue
         try:
-            found.append(_signature(workspace, workspace.dataset(name), state))
-        except IntegrityError as error:
+            store = workspace.dataset(name)
+            store.statements()  # are checked, too
+            found.append(_signature(workspace, store, state))
+        except (IntegrityError, PersonalDataError) as error:
             wrong.append(fault(workspace.cache, name, error))
     return tuple(found), tuple(wrong)
 

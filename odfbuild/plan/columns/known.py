@@ -87,6 +87,10 @@ class KnownColumns:
             *(each for each in renamed if each.name not in given),
         )
 
+    def name_of(self, dataset: str) -> str:
+        """The name, in lower case, of what is asked for by name or DID."""
+        return self._alias(dataset)
+
     def _alias(self, dataset: str) -> str:
         """The name in lower case of what a name or DID stands for."""
         if dataset.startswith("did:"):

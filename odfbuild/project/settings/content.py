@@ -16,8 +16,10 @@ from odfbuild.project.settings.describing import Described
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
+from odfbuild.project.settings.personal import PersonalEntry
 from odfbuild.project.settings.policy import Policy
 from odfbuild.project.settings.portals import Portal
+from odfbuild.project.settings.retention import Retention
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
 from odfbuild.project.settings.tables import TableSettings
@@ -101,6 +103,9 @@ class Content(Value, kw_only=True):
     owners: tuple[Ownership, ...] = setting(
         (), "Owners of datasets; of several entries that match, the last one wins"
     )
+    personal: tuple[PersonalEntry, ...] = setting(
+        (), "Columns with values about persons, which are encrypted; all entries that match count"
+    )
     descriptions: tuple[Described, ...] = setting(
         (), "Descriptions of columns; of several entries that match, the last one wins"
     )
@@ -108,6 +113,11 @@ class Content(Value, kw_only=True):
         (),
         "Datasets whose records may appear in sites, plans and comments (default: none); "
         "of several entries that match, the last one wins",
+    )
+    retain: tuple[Retention, ...] = setting(
+        (),
+        "How long records are kept (default: permanently); apply withdraws older ones where "
+        "that is allowed by name; of several entries that match, the last one wins",
     )
     repositories: Repositories = setting({}, "Repositories of datasets, by name")
     external: External = setting(

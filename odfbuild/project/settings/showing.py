@@ -7,10 +7,13 @@ contain records, and values of records such as a minimum, only where an entry le
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from glob import escape
 
 from odfbuild.declared_settings import setting
 from odfbuild.project.settings.by_name import Patterns, last_matching
+from odfbuild.project.settings.personal import PersonalEntry, subjects_of
 from odfbuild.values import Value
 
 
@@ -40,11 +43,18 @@ class Shown(Value):
 
 
 class Showing(Value):
-    """What all entries together let out; of several that match a dataset, the last one wins."""
+    """What all entries together let out; of several that match a dataset, the last one wins.
+
+    Values of columns that are `personal` are not let out.
+    """
 
     entries: tuple[Shown, ...] = ()
+    personal: tuple[PersonalEntry, ...] = ()
 
     def of(self, dataset: str) -> ShownColumns | None:
         """The columns of a dataset whose values may be shown; `None`: no values at all."""
         found = last_matching(self.entries, dataset)
-        return found.columns if found is not None and found.samples else None
+        if found is None or not found.samples:
+            return None
+        hidden = tuple(escape(each.lower()) for each in subjects_of(self.personal, dataset))
+        return replace(found.columns, exclude=(*found.columns.exclude, *hidden))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.odf.identity import identifier_of
 from odfbuild.project.settings.by_name import matching
+from odfbuild.project.settings.personal import subjects_of
 from odfbuild.project.settings.tables import FormatName, TableSettings
 from odfbuild.values import Value
 
@@ -26,7 +27,8 @@ class Table(Value, kw_only=True):
     """A table of one dataset, as odfbuild.yaml declares it.
 
     `location` is absolute: a path, or the address of a store of objects. `entry` is the number of
-    its entry in `tables`.
+    its entry in `tables`; `personal` has the names of personal columns, behind what it shows of
+    them.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Table(Value, kw_only=True):
     target_file_size: int = 128 * 10**6
     keep: timedelta = timedelta(days=7)
     catalogue: tuple[tuple[str, str], ...] = ()
+    personal: tuple[str, ...] = ()
     entry: int = 0
 
     @property
@@ -98,8 +101,16 @@ def _table(config: Config, number: int, entry: TableSettings, dataset: str) -> T
         target_file_size=entry.target_file_size,
         keep=entry.keep,
         catalogue=tuple(sorted(entry.catalogue.items())),
+        personal=_personal(config, dataset),
         entry=number,
     )
+
+
+def _personal(config: Config, dataset: str) -> tuple[str, ...]:
+    columns = subjects_of(config.personal, dataset)
+    machine = config.personal_keys
+    shown = "plain" if machine.publish and machine.keys else machine.hide
+    return (shown, *sorted(columns)) if columns else ()
 
 
 def _absolute(root: Path, location: str) -> str:

@@ -12,6 +12,7 @@ from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.inspect.verify.check import Verdict
+    from odfbuild.inspect.verify.excused import Excuse
     from odfbuild.inspect.verify.finding import Finding
     from odfbuild.inspect.verify.reproduce import Reproduction
     from odfbuild.inspect.verify.signatures import Signature
@@ -32,7 +33,21 @@ def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = Fals
     lines += [
         f"  {each.dataset} was not recomputed: {_lacking(each)}" for each in verdict.unchecked
     ]
+    lines += [f"  {excuse_line(each)}" for each in verdict.excused]
     return "\n".join([text, *lines])
+
+
+def excuse_line(each: Excuse) -> str:
+    """What cannot be checked, and whose statement says why."""
+    if each.objects:
+        what = f"{count(each.objects, 'object')} with {count(each.records, 'record')} withdrawn"
+    else:
+        what = f"{count(each.steps, 'step')} not recomputed"
+    reason = "withdrew records" if each.kind == "Withdrawal" else "erased subjects"
+    of = "" if each.of == each.dataset else f" of {each.of}"
+    if each.objects:
+        return f"{each.dataset}: {what} by the statement of {each.time}, {each.by}: {each.why}"
+    return f"{each.dataset}: {what}: the statement of {each.time}{of} {reason}, {each.by}"
 
 
 def _lacking(found: Finding) -> str:
@@ -143,6 +158,21 @@ def verdict_to_data(names: Sequence[str], verdict: Verdict) -> dict[str, Any]:
         **findings_to_data(names, verdict.findings, verdict.reproduction),
         "signatures": [_signature_to_data(each) for each in verdict.signatures],
         "unchecked": [_finding_to_data(each) for each in verdict.unchecked],
+        **({"excused": list(map(_excuse_to_data, verdict.excused))} if verdict.excused else {}),
+    }
+
+
+def _excuse_to_data(each: Excuse) -> dict[str, Any]:
+    return {
+        "dataset": each.dataset,
+        "statement_of": each.of,
+        "kind": each.kind,
+        "time": str(each.time),
+        "by": each.by,
+        "why": each.why,
+        "steps": each.steps,
+        "objects": each.objects,
+        "records": each.records,
     }
 
 

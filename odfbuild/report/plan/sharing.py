@@ -92,8 +92,24 @@ def _refusal(error: OdfbuildError) -> str:
 _RANK = {TableStep.REFUSE: 0, TableStep.REWRITE: 1}
 
 
+def retention_lines(plan: Plan) -> Iterable[str]:
+    """What is older than it is kept, and whether apply withdraws it."""
+    for each in plan.retention:
+        what = (
+            f"{each.dataset} has {count(each.records, 'record')} of {each.until} and before in "
+            f"{count(each.objects, 'object')}; {each.why}"
+        )
+        if each.refusal is not None:
+            yield f"{what}. They cannot be withdrawn: {_refusal(each.refusal)}"
+        elif each.allowed:
+            yield f"{what}. Apply withdraws them for good."
+        else:
+            yield f"{what}. To withdraw them for good: --allow withdraw:{each.dataset}"
+
+
 def publishing_lines(plan: Plan) -> Iterable[str]:
-    """What apply publishes as tables, and pushes, one line for each repository."""
+    """What apply withdraws, publishes as tables, and pushes, one line for each repository."""
+    yield from retention_lines(plan)
     yield from table_lines(plan)
     found: dict[str, list[str]] = {}
     for each in plan.publications:

@@ -411,6 +411,21 @@ ELSEWHERE = {
         "tables with other partition columns",
     ),
     "E1345": ("tests/exchange/tables/kartothek/test_published.py", "a foreign file in the folder"),
+    "E1620": ("tests/stewardship/test_subject_keys.py", "keys of subjects without a wrapping key"),
+    "E1621": ("tests/stewardship/test_subject_keys.py", "a place of keys that is a file"),
+    "E1622": ("tests/stewardship/test_subject_keys.py", "another wrapping key"),
+    "E1623": ("tests/stewardship/test_subject_keys.py", "a file of keys that is cut off"),
+    "E1624": (
+        "tests/stewardship/test_statements.py",
+        "a file of statements that holds something else",
+    ),
+    "E1625": ("tests/stewardship/test_statements.py", "a statement that another key signed"),
+    "E1626": ("tests/stewardship/test_statements.py", "a statement without the private key"),
+    "E1627": ("tests/stewardship/test_subject_keys.py", "a machine without keys of subjects"),
+    "E1628": ("tests/stewardship/test_subject_keys.py", "an erasure of nobody"),
+    "E1630": ("tests/stewardship/test_statements.py", "an object that was withdrawn"),
+    "E1631": ("tests/stewardship/test_retention.py", "records that a derivative needs"),
+    "E1632": ("tests/stewardship/test_retention.py", "consent about what is kept"),
 }
 """Codes that need more than a project and a machine, the tests that meet them, and by what."""
 

@@ -123,7 +123,8 @@ def test_a_state_that_was_expected_and_is_no_longer_there_is_not_replaced(lake: 
     opened = lake.opened()
     old = opened.read_state()
     lake.publish()
-    pin = pin_of(lake.table, lake.chain.records().stored.state)
+    stored = lake.chain.records().stored
+    pin = pin_of(lake.table, stored.state, stored.committed.store)
     with pytest.raises(TableMoved):
         opened.commit(old, pin, None, [])
     with pytest.raises(TableMoved):

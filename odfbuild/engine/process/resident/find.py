@@ -27,8 +27,12 @@ _STOP_SECONDS = 600.0
 _ALSO = re.compile(r"JAVA_HOME|ODFBUILD_JAVA_HOME|XDG_\w+|PYTHON\w+")
 
 
-def engine_for(project: Path, settings: EngineSettings, reach: FileAccess) -> Engine:
+def engine_for(
+    project: Path, settings: EngineSettings, reach: FileAccess, *, alone: bool = False
+) -> Engine:
     """The resident engine of a project if there is one, or is to be one; else one for this process.
+
+    `alone`: always one for this process, which ends with all that it read.
 
     Raises `EnvironmentProblem` as `start_engine` of Spark.
     """
@@ -39,7 +43,7 @@ def engine_for(project: Path, settings: EngineSettings, reach: FileAccess) -> En
         return start_engine(settings, reach)
 
     now = in_force(settings)
-    if not _suits_residents(now):
+    if alone or not _suits_residents(now):
         return own()
     if now.resident is Resident.NEVER and card.running(key_of(project, reach)) is None:
         return own()

@@ -34,6 +34,7 @@ from odfbuild.engine.spark.merging.in_turn import (
     are_comparable,
     differences_in_turn,
 )
+from odfbuild.engine.spark.merging.sealed import sealed
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
@@ -83,7 +84,7 @@ def merge(
             (warnings,) = _filled_times(frame, [task])
             keyed = partial(_keyed, task=task, micros=micros)
             is_timed = task.vocab.event_time in frame.columns
-            frame = keyed(frame)
+            frame = sealed(spark, keyed(frame), task)
             if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
                 frame = prior.read_once(frame)
                 repeated = duplicate_keys(spark, frame, task, keyed)
@@ -112,6 +113,7 @@ def merge(
         skipped=bad.skipped,
         drift=source.drift,
         warnings=warnings,
+        sealed=task.seal is not None,
     )
 
 
@@ -132,7 +134,7 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     micros = kept_micros(frame.drop(FILE), task, source.columns)
     uuids = marked_uuids(frame)
     is_timed = task.vocab.event_time in frame.columns
-    frame = _keyed(frame, task, micros)
+    frame = sealed(spark, _keyed(frame, task, micros), task)
     if isinstance(task.merge, MergeStrategySnapshot | MergeStrategyUpsertStream):
         check_types(frame, task)
         result = _output(_filled(frame, task), task)
@@ -146,8 +148,16 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     if files is None:
         return None
     schema = _result_schema(result.drop(*_HIDDEN), task, source.columns, micros, uuids)
+    is_sealed = task.seal is not None
     return [
-        EngineResult(parts=(), rows=rows, schema=schema, drift=source.drift, warnings=told)
+        EngineResult(
+            parts=(),
+            rows=rows,
+            schema=schema,
+            sealed=is_sealed,
+            drift=source.drift,
+            warnings=told,
+        )
         for rows, told in zip(files, filled, strict=True)
     ]
 

@@ -45,6 +45,8 @@ class NamedObjects:
         try:
             with history.lock:
                 _follow(history, store)
+                if (kind, hash) in store.withdrawn():
+                    return False
                 if (kind, hash) in history.objects:
                     return True
                 if kind != "data":

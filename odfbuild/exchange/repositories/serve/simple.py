@@ -26,6 +26,8 @@ from odfbuild.exchange.repositories.serve.site import Absent, Push, Site
 from odfbuild.odf.identity import DatasetId, is_alias
 from odfbuild.odf.multihash import SHA3_256, Multihash
 from odfbuild.odf.signed_head import FILE
+from odfbuild.odf.stewardship import FILE as STATEMENTS
+from odfbuild.odf.stewardship import MOST_BYTES
 from odfbuild.project.settings.serving import Serving
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import PENDING, move_file
@@ -200,7 +202,7 @@ class Simple:
     async def _take(self, request: Request, caller: Caller, path: str) -> Response:
         alias, kind, name = split(path)
         if not is_alias(alias) or not (
-            kind in ("data", "checkpoints") or (kind, name) == ("info", FILE)
+            kind in ("data", "checkpoints") or (kind == "info" and name in _SAID)
         ):
             raise Refusal(404)
         if not caller.may_write(alias):
@@ -209,7 +211,7 @@ class Simple:
                 raise Refusal(401, "Unauthenticated")
             raise Refusal(403 if known and caller.may_read(alias) else 404, "Unauthorized")
         if kind == "info":
-            return await self._take_statement(request, alias)
+            return await self._take_statement(request, alias, name)
         wanted, hash = cast(ObjectKind, kind), _hash(name)
         push = self._announced(alias, caller, wanted, hash)
         size = push.expected[wanted, hash]
@@ -218,15 +220,16 @@ class Simple:
         await self._receive(request, push, self._site.staged(push.alias, wanted, hash), hash, size)
         return Response(status_code=200)
 
-    async def _take_statement(self, request: Request, alias: str) -> Response:
-        """A signature of the head that is there already."""
+    async def _take_statement(self, request: Request, alias: str, name: str) -> Response:
+        """A signature of the head that is there already, or what is said of withdrawn records."""
         length = request.headers.get("content-length", "")
-        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > _STATEMENT:
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > _SAID[name]:
             raise Refusal(413, "too large")
         try:
             async with asyncio.timeout(self._limits.idle_seconds):
                 data = await request.body()
-            await run_in_threadpool(self._site.vouch, alias, data)
+            keep = self._site.vouch if name == FILE else self._site.hear
+            await run_in_threadpool(keep, alias, data)
         except Absent:
             raise Refusal(404) from None
         except (OdfbuildError, TimeoutError, ClientDisconnect) as error:
@@ -289,7 +292,8 @@ class Simple:
         yield bytes(waiting)
 
 
-_STATEMENT = 4096
+_SAID = {FILE: 4096, STATEMENTS: MOST_BYTES}
+"""Files of `info/` that are taken, and how large they may be."""
 _KINDS = ("refs", "blocks", "data", "checkpoints", "info")
 _OCTETS = "application/octet-stream"
 _FOR_EVER = "private, max-age=31536000, immutable"

@@ -20,7 +20,6 @@ from odfbuild.exchange.repositories.accept import (
     Link,
     accept,
     identity_of,
-    objects_of,
     rules_at,
 )
 from odfbuild.exchange.repositories.contract import ObjectFile, RawBlock
@@ -37,11 +36,14 @@ from odfbuild.exchange.repositories.smart.messages import (
     Refused,
     SeedBlockOverwriteRestricted,
 )
+from odfbuild.exchange.repositories.withdrawn import left_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import Seed
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead
+from odfbuild.odf.stewardship import FILE as STATEMENTS
+from odfbuild.odf.stewardship import Signed
 from odfbuild.project.load import read_project
 from odfbuild.project.model import Config
 from odfbuild.store.claims import Waiting, held_elsewhere
@@ -51,6 +53,7 @@ from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import make_folder, read_inside
 from odfbuild.store.garbage import renew
 from odfbuild.store.statements import keep_statement, seen_statement
+from odfbuild.store.stewardship import THERE, checked_statements
 from odfbuild.store.storage import ObjectKind
 
 _WAITING = Waiting(seconds=20)
@@ -137,7 +140,7 @@ class Site:
             except OdfbuildError:
                 signed = None
             return None if signed is None else signed.encode()
-        if name != "alias":
+        if name not in ("alias", STATEMENTS):
             return None
         try:
             return read_inside(f"{store.folder}/info/{name}")
@@ -236,7 +239,9 @@ class Site:
         info: Mapping[str, str],
     ) -> None:
         """Make the blocks part of the dataset; `OdfbuildError` when that cannot be done."""
-        missing = [each for each in objects_of(links) if not self.has(alias, each)]
+        said = self._said(alias, info.get(STATEMENTS), links)
+        objects, _ = left_of(links, said)
+        missing = [each for each in objects if not self.has(alias, each)]
         if missing:
             raise IntegrityError(
                 f"{len(missing)} objects were not sent, such as {missing[0].hash}", code="E0811"
@@ -249,13 +254,14 @@ class Site:
             # Before the name is reserved, which fails in other words.
             store.check_head(head)
             with self._folder(store, head):
-                for each in objects_of(links):
+                for each in objects:
                     staged = self.staged(alias, each.kind, each.hash)
                     if staged.is_file():
                         store.put_object(each.kind, staged, each.hash)
                 if head is not None and links[0][1].prev_block_hash != head:
                     renew(store, head)
                 store.put_blocks([each.data for each in blocks])
+                store.add_statements(said)
                 store.swap_head(head, blocks[-1].hash)
                 if signed is not None or not _fits(store, blocks[-1].hash):
                     keep_statement(store, signed)
@@ -271,22 +277,40 @@ class Site:
             raise Absent
         keep_statement(store, _signed(data, state.dataset_id, state.head))
 
+    def hear(self, alias: str, data: bytes) -> None:
+        """Keep statements about withdrawn records; `PersonalDataError` unless the owner signed.
+
+        `Absent` when there is no such dataset.
+        """
+        store = self.find(alias)
+        state = None if store is None else self.workspace.projection(store.name)
+        if store is None or state is None:
+            raise Absent
+        store.add_statements(checked_statements(data, state.dataset_id, alias, "a push", THERE))
+
+    def _said(self, alias: str, text: str | None, links: Sequence[Link]) -> tuple[Signed, ...]:
+        """What is said of withdrawn records, here and by a push."""
+        store = self.workspace.dataset(alias)
+        known = store.statements()
+        data = b"" if text is None else _decoded(text)
+        return (
+            *known,
+            *checked_statements(data, self._owner(alias, links), alias, "a push", THERE),
+        )
+
+    def _owner(self, alias: str, links: Sequence[Link]) -> DatasetId:
+        event = links[0][1].event
+        if isinstance(event, Seed):
+            return event.dataset_id
+        return self.workspace.projections([alias])[alias].dataset_id
+
     def _pushed_statement(
         self, alias: str, text: str | None, links: Sequence[Link]
     ) -> SignedHead | None:
         """The statement about its last block that came with a push."""
         if text is None:
             return None
-        event = links[0][1].event
-        if isinstance(event, Seed):
-            owner = event.dataset_id
-        else:
-            owner = self.workspace.projections([alias])[alias].dataset_id
-        try:
-            data = base64.b64decode(text, validate=True)
-        except binascii.Error:
-            data = b""
-        return _signed(data, owner, links[-1][0])
+        return _signed(_decoded(text), self._owner(alias, links), links[-1][0])
 
     @contextmanager
     def _folder(self, store: DatasetStore, head: Multihash | None) -> Iterator[None]:
@@ -295,6 +319,13 @@ class Site:
         state, keys = self.workspace.state, self.workspace.keys
         with receiving(state, keys, store) if new else nullcontext():
             yield
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b"?"  # no statement
 
 
 def _holds(file: Path, size: int) -> bool:

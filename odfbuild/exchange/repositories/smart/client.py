@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.exchange.repositories.contract import ObjectFile, Progress, Publication, RawBlock
-from odfbuild.exchange.repositories.simple import distinct
+from odfbuild.exchange.repositories.simple import distinct, info_bytes
 from odfbuild.exchange.repositories.smart.archive import pack, unpack
 from odfbuild.exchange.repositories.smart.connection import (
     Dialogue,
@@ -101,7 +101,7 @@ class SmartDataset:
     def info(self, name: str) -> bytes | None:
         """The file `info/<name>`; peers have none."""
         url = f"{self._base}info/{quote(name, safe='')}"
-        return get_small(url, self._token, self.address, (404, 405))
+        return get_small(url, self._token, self.address, (404, 405), info_bytes(name))
 
     @contextmanager
     def offer(self, head: Multihash, after: Multihash | None) -> Iterator[SmartOffer]:

@@ -1,0 +1,50 @@
+"""The keys of subjects that the machine's configuration names.
+
+The configuration is read here, above the room of the store, which only knows addresses.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odfbuild.errors import PersonalDataError
+from odfbuild.project.config import load_config
+from odfbuild.project.key_place import named_wrapping, open_keys
+from odfbuild.project.model import Config
+from odfbuild.store.subject_keys import KeyStore, SubjectKeys
+
+
+def subject_keys(root: Path) -> SubjectKeys | None:
+    """The keys of the project in the folder `root`; `None`: none are configured here."""
+    return key_store(load_config(root))
+
+
+def key_store(config: Config) -> KeyStore | None:
+    """The same, of a project whose configuration is known.
+
+    `PersonalDataError` E1620 where there is no wrapping key for them.
+    """
+    return open_keys(config.personal_keys, config.root, config.state)
+
+
+def required_keys(config: Config) -> KeyStore:
+    """The same; `PersonalDataError` E1627 where none are configured."""
+    keys = key_store(config)
+    if keys is None:
+        raise PersonalDataError(
+            "this machine has no keys of subjects",
+            code="E1627",
+            help="run the command where they are; their place is `personal: {keys: …}` of the "
+            "machine's configuration",
+        )
+    return keys
+
+
+def rotate_wrapping_key(config: Config, new: str) -> None:
+    """Encrypt the keys of subjects by the wrapping key `new`; a file is made if it is not there.
+
+    `PersonalDataError` E1622 where one of the wrapping keys cannot be used; nothing is changed.
+    """
+    wrapping = named_wrapping(new, config.root)
+    wrapping.prepare()
+    required_keys(config).rotate(wrapping)

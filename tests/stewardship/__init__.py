@@ -1,0 +1,1 @@
+"""Keys of subjects, statements about records that are gone, retention."""
