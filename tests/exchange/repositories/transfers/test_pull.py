@@ -110,18 +110,18 @@ def test_only_new_blocks_and_objects_are_asked_for(origin: DatasetStore, space: 
     peer = Peer(origin.path)
     second = bring(space, peer)
     assert (second.status, second.blocks, second.records) == (TransferStatus.UPDATED, 1, 3)
-    assert len(peer.asked) == 3  # a block, an object, and whether the head is signed
+    assert len(peer.asked) == 4  # a block, an object, the signature, what is gone
     assert (second.before, second.after) == (first.after, origin.head())
     assert files(space.dataset("prices")) == files(origin)
 
 
-def test_nothing_new_asks_for_the_head_and_who_signed_it_alone(
+def test_nothing_new_asks_for_the_head_and_what_its_owner_says_alone(
     origin: DatasetStore, space: Workspace
 ) -> None:
     bring(space, origin)
     peer = Peer(origin.path)
     assert bring(space, peer).status is TransferStatus.UP_TO_DATE
-    assert peer.asked == ["info/signed-head"]
+    assert peer.asked == ["info/signed-head", "info/statements"]
 
 
 def test_pulling_a_new_block_reads_as_few_blocks_here_as_it_brings(
