@@ -12,6 +12,7 @@ from dataclasses import replace
 from odfbuild.errors import Location, ProjectError
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.project.model import Config, Definition, WrongDefinition
+from odfbuild.project.settings.personal import subjects_of
 
 _FILE = "odfbuild.yaml"
 
@@ -56,16 +57,27 @@ def place_of_portal(config: Config, number: int, key: str) -> Location:
 def _error(definition: Definition, config: Config, number: int) -> ProjectError | None:
     snapshot = definition.snapshot
     sources = SetPollingSource | AddPushSource | SetTransform
-    if snapshot.kind is DatasetKind.Root and not any(
+    if snapshot.kind is not DatasetKind.Root or any(
         isinstance(each, sources) for each in snapshot.metadata
     ):
+        return ProjectError(
+            f"'{definition.name}' cannot be a portal: it has records of its own",
+            code="E1652",
+            location=definition.location,
+            notes=(f"declared at {place_of_portal(config, number, 'name')}",),
+            help="define it as a root dataset without source and query, or remove the entry of "
+            "`portals` in odfbuild.yaml",
+            dataset=definition.name,
+        )
+    of = config.portals[number].of
+    personal = [*subjects_of(config.personal, of), *subjects_of(config.personal, definition.name)]
+    if not personal:
         return None
     return ProjectError(
-        f"'{definition.name}' cannot be a portal: it has records of its own",
-        code="E1652",
-        location=definition.location,
-        notes=(f"declared at {place_of_portal(config, number, 'name')}",),
-        help="define it as a root dataset without source and query, or remove the entry of "
-        "`portals` in odfbuild.yaml",
+        f"'{definition.name}' cannot publish '{of}': it has personal columns",
+        code="E1655",
+        location=place_of_portal(config, number, "of"),
+        notes=(f"personal: {', '.join(dict.fromkeys(personal))}",),
+        help="let the portal follow a derivative without these columns",
         dataset=definition.name,
     )

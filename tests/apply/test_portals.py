@@ -161,3 +161,13 @@ def test_a_wrong_portal_is_told(
     said = odfbuild("validate")
     assert said.code == 1
     assert told in said.err
+
+
+def test_personal_columns_do_not_leave_through_a_portal(portal: Tiny, odfbuild: Program) -> None:
+    settings = portal.root / "odfbuild.yaml"
+    personal = "  personal:\n    - {match: [derived], columns: [value], subject: id}\n"
+    settings.write_text(settings.read_text() + personal)
+    said = odfbuild("validate")
+    assert said.code == 1
+    assert "error[E1655]: 'public' cannot publish 'derived': it has personal columns" in said.err
+    assert "personal: value" in said.err

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "E0551": ("tests/cli/test_k_anonymity.py", "a value that one record has"),
     "E1650": ("tests/exchange/passport/test_passports.py", "statements without the key"),
     **dict.fromkeys(
-        ("E1651", "E1652", "E1653", "E1654"),
+        ("E1651", "E1652", "E1653", "E1654", "E1655"),
         ("tests/apply/test_portals.py", "a portal that cannot be"),
     ),
     "E0672": (
