@@ -13,14 +13,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import IntegrityError
+from odfbuild.errors import EnvironmentProblem, IntegrityError
 from odfbuild.extras import require_cryptography
+from odfbuild.fallbacks import fell_back
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import HEAD
 from odfbuild.store.files import make_folder, read_inside, write_file
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from odfbuild.odf.chain.summary import ChainSummary, SignedSummary
+    from odfbuild.odf.identity import DatasetId
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.keys import PrivateKeys
 
@@ -89,11 +93,19 @@ class SignedSummaries:
         else:
             blocks, met = self._store.summary(head, before.head if before is not None else None)
             now = ChainSummary.of(before if met else None, blocks)
-        key = self._keys.key(now.projection.dataset_id)
+        key = self._key(now.projection.dataset_id)
         signed = SignedSummary.sign(now, key, self._newest(head))
         file = self._file(reference)
         make_folder(file.parent)
         write_file(file, signed.encode())
+
+    def _key(self, dataset_id: DatasetId) -> Ed25519PrivateKey | None:
+        """The key of the dataset, if it can be had: the head was moved already."""
+        try:
+            return self._keys.key(dataset_id)
+        except EnvironmentProblem as error:
+            fell_back(__name__, f"the summary of '{self._store.name}' is not signed", error)
+            return None
 
     def recent(self, block: Multihash) -> bytes | None:
         """The bytes of a block that a summary holds, which may be others."""

@@ -113,6 +113,20 @@ def test_a_clone_without_the_key_writes_a_summary_that_nobody_trusts(tmp_path: P
     assert found.blocks == 6
 
 
+def test_a_key_that_cannot_be_read_leaves_the_summary_unsigned_and_the_head_moved(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = clone(tmp_path / "one", tmp_path / "lake")
+    store = long_chain(space, 5)
+    [key] = (each for each in space.keys.iterdir() if each.name[0] != ".")
+    key.write_text("no key")
+    caplog.set_level("INFO")
+    head = store.append(store.head(), [info("more")], NOW)
+    assert store.head() == head
+    assert SignedSummary.parse(summary_file(store.folder, "head").read_bytes()).proof is None
+    assert "the summary of 'a' is not signed" in caplog.text
+
+
 def test_a_storage_that_cannot_be_reached_is_told_apart_from_a_lost_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -296,3 +296,21 @@ def test_chains_are_committed_to_git_without_their_blocks(stored: Tiny, odfbuild
         for file in ("info/summaries/head", "refs/head")
     ]
     odfbuild.ok("git", "check")
+
+
+def test_an_environment_has_its_chains_where_it_says(tiny: Tiny, odfbuild: Program) -> None:
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  environments:\n    dev:\n      storage: ../dev\n    bare: {}\n")
+    odfbuild.apply()
+    odfbuild.ok("apply", "-y", "--env", "dev")
+    odfbuild.ok("apply", "-y", "--env", "bare")
+    odfbuild.ok("chains", "move", "--to", "storage", "--env", "dev")
+    text = (tiny.root / "odfbuild.yaml").read_text()
+    assert "    dev:\n      chains: storage\n      storage: ../dev\n" in text
+    assert blocks_in(tiny.root) != {}, "those of the other environment"
+    assert list((tiny.root / "chains-dev").glob("**/blocks/f1620*")) == []
+    assert "No changes" in odfbuild.ok("plan", "--env", "dev").out
+    assert "No changes" in odfbuild.ok("plan").out
+    assert "E0675" in odfbuild("chains", "move", "--to", "storage", "--env", "bare").err
+    odfbuild.ok("chains", "move", "--to", "git", "--env", "dev")
+    assert "      chains: git\n" in (tiny.root / "odfbuild.yaml").read_text()
