@@ -58,6 +58,8 @@ def _missing_attributes(repo: Repo, config: Config) -> list[str]:
         # Two lines that merge well are still two histories: a person has to choose.
         f"/{state}/**/refs/* -merge",
         f"/{state}/**/info/branches/* -merge",
+        # A set of lines that only grows: what both sides say holds.
+        f"/{state}/**/info/statements merge=union",
     ]
     if config.chains == "storage":
         wanted += [

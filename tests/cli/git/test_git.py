@@ -52,6 +52,7 @@ def test_attributes_that_are_there_stay(tiny: Tiny, odfbuild: Program) -> None:
         "/chains/**/blocks/* diff=odfbuild",
         "/chains/**/refs/* -merge",
         "/chains/**/info/branches/* -merge",
+        "/chains/**/info/statements merge=union",
     ]
 
 
