@@ -15,7 +15,7 @@ from odfbuild.exchange.tables.planned import located
 from odfbuild.exchange.tables.remembered import remember
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.ingest.unexpected_errors import unforeseen
-from odfbuild.plan.tables import TableStep
+from odfbuild.plan.tables import TablePlan, TableStep
 from odfbuild.project.tables.declared import Table, declared_tables
 from odfbuild.survey.outcome import ApplyOutcome, Status, TableOutcome
 
@@ -39,25 +39,26 @@ def publish_tables(
     """
     withdrawn = {each.dataset for each in outcome.withdrawn if each.error is None}
     moved = {each.name for each in outcome.datasets if each.blocks}
-    steps = {
-        each.name: each
-        for each in plan.tables
-        if each.step is not TableStep.FOLLOW or each.dataset in moved
-    }
-    datasets = dict.fromkeys([*(each.dataset for each in steps.values()), *withdrawn])
-    # Of tables with the same name the first one keeps it.
+    steps = [
+        each for each in plan.tables if each.step is not TableStep.FOLLOW or each.dataset in moved
+    ]
+    datasets = dict.fromkeys([*(each.dataset for each in steps), *withdrawn])
+    # Of tables with the same name the first one keeps it; the other one's step is refused.
     tables = {each.name: each for each in reversed(declared_tables(config, datasets))}
-    of_withdrawn = [name for name, each in tables.items() if each.dataset in withdrawn]
+    planned = {each.name for each in steps}
+    also = [
+        each for name, each in tables.items() if each.dataset in withdrawn and name not in planned
+    ]
     found = []
-    for name in dict.fromkeys([*steps, *of_withdrawn]):
+    for step in (*steps, *also):
         if stopped():
             break
-        step = steps.get(name)
-        why = "somebody else changed it, and that is allowed" if name in plan.rewrites else None
-        if step is not None and step.refusal is not None:
-            found.append(_failed(name, step.dataset, step.refusal))
+        allowed = step.name in plan.rewrites
+        why = "somebody else changed it, and that is allowed" if allowed else None
+        if isinstance(step, TablePlan) and step.refusal is not None:
+            found.append(_failed(step.name, step.dataset, step.refusal))
         else:
-            found.append(publish_table(config, workspace, tables[name], anew=why))
+            found.append(publish_table(config, workspace, tables[step.name], anew=why))
     return tuple(found)
 
 

@@ -118,6 +118,8 @@ NOT_SELECTING = {
     "source": "names datasets: a server keeps one slot for each",
     "pull": "selects external datasets: tests/cli/sharing/test_pull_push.py",
     "serve": "rules of the machine say what is served",
+    "chains": "moves all chains of a project",
+    "erase": "names persons: tests/stewardship",
     "branch": "names branches, not datasets: tests/cli/branching/test_branch_verbs.py",
     "promote": "selects datasets of a branch: tests/apply/chains/test_promote.py",
     "log": "is about one dataset",

@@ -103,3 +103,14 @@ def test_settings_that_are_wrong_by_themselves_stop_every_command(tmp_path: Path
     with pytest.raises(Errors) as caught:
         Project(made.root)
     assert "E1601 odfbuild.yaml:" in str(caught.value)
+
+
+def test_a_program_beside_odfbuild_does_not_compute_personal_columns(tmp_path: Path) -> None:
+    mail = "SELECT event_time, customer_id, email FROM customers"
+    made = shop(tmp_path, mail=mail)
+    file = made.root / "odfbuild.yaml"
+    engine = "  engines: {datafusion: {command: [my_engine], version: 1.2.0}}\n"
+    file.write_text(file.read_text() + engine)
+    query = made.root / "datasets" / "mail.yaml"
+    query.write_text(query.read_text().replace("engine: spark", "engine: datafusion"))
+    assert refused(made)["mail"] == "E1608"

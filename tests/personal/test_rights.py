@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 import pytest
 
 from odfbuild import Project
+from odfbuild.apply.personal import check_rights
 from odfbuild.engine.contract import Engine
+from odfbuild.engine.settings import EngineSettings
 from odfbuild.errors import OdfbuildError
 from tests.apply.in_process import Program, share
 from tests.personal.shop import DERIVED, PERSONAL, SECRETS, Shop, files_with, machine
@@ -218,6 +220,26 @@ def test_provenance_and_differences_are_those_of_the_records(
     odfbuild = Program(shop.root, monkeypatch, capsys)
     told = odfbuild("diff", "--data")
     assert told.code in (0, 2) and "zephyrine" in told.out, told.err
+
+
+def test_without_the_right_to_see_values_no_difference_of_a_changed_query_is_shown(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine(tmp_path / "machine", monkeypatch, more="show: false")
+    shop.derive("mail", DERIVED["mail"].replace("%1%", "%2%"))
+    told = Program(shop.root, monkeypatch, capsys)("diff", "--data")
+    assert told.code == 1
+    assert "error[E1613]" in told.err
+    assert "zephyrine" not in told.out + told.err
+
+
+def test_personal_columns_are_not_computed_on_another_machine(shop: Shop) -> None:
+    elsewhere = EngineSettings(master="spark://spark.example.org:7077")
+    workspace = shop.project.workspace()
+    with pytest.raises(OdfbuildError) as caught:
+        check_rights(workspace, "mail", ["customers"], elsewhere)
+    assert caught.value.code == "E1607"
+    check_rights(workspace, "mail", ["customers"], EngineSettings())
 
 
 def test_errors_and_logs_tell_no_values(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from odfbuild.declared_settings import Misfit, read
+from odfbuild.errors import PlanError
 from odfbuild.odf.model import MergeStrategy, MergeStrategyAppend, MergeStrategySnapshot
+from odfbuild.plan.changes.consent import Consent
+from odfbuild.plan.changes.limits import check_reads
 from odfbuild.plan.model import Action, DatasetPlan, ReasonCode
 from odfbuild.plan.ways import Computation, Way
 from odfbuild.project.settings.policy import Policy, limits_of
@@ -141,3 +144,12 @@ def test_sizes_are_written_with_their_unit() -> None:
     assert read_size == 10 * 10**9
     with pytest.raises(Misfit):
         read(tuple[Policy, ...], [{"match": ["*"], "maxRead": "10 potatoes"}])
+
+
+@pytest.mark.parametrize("name", ["nobody", "root+"])
+def test_consent_to_read_more_names_datasets_of_the_project(name: str) -> None:
+    definitions = World().root("root").definitions.values()
+    with pytest.raises(PlanError) as caught:
+        check_reads([Consent.parse(name)], definitions)
+    assert caught.value.code == "E0369"
+    assert check_reads([Consent.parse("Root")], definitions) == {"root"}

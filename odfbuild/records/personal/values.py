@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -269,6 +268,8 @@ def _converted(
     make: bool,
 ) -> pa.RecordBatch:
     """The same records with what `convert` makes of each pair of subject and value, once."""
+    import numpy as np  # readers of plain columns do without
+
     check_types(scope, batch.schema)
     found: dict[str, pa.Array] = {}
     for column, subject in scope.subjects.items():
