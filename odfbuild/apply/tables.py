@@ -50,7 +50,8 @@ def publish_tables(
         each for name, each in tables.items() if each.dataset in withdrawn and name not in planned
     ]
     found = []
-    for step in (*steps, *also):
+    todo: list[TablePlan | Table] = [*steps, *also]
+    for step in todo:
         if stopped():
             break
         allowed = step.name in plan.rewrites

@@ -109,8 +109,8 @@ def test_a_program_beside_odfbuild_does_not_compute_personal_columns(tmp_path: P
     mail = "SELECT event_time, customer_id, email FROM customers"
     made = shop(tmp_path, mail=mail)
     file = made.root / "odfbuild.yaml"
-    engine = "  engines: {datafusion: {command: [my_engine], version: 1.2.0}}\n"
-    file.write_text(file.read_text() + engine)
+    image = f"ghcr.io/acme/engine@sha256:{'a' * 64}"
+    file.write_text(f"{file.read_text()}  engines: {{datafusion: {{image: {image}}}}}\n")
     query = made.root / "datasets" / "mail.yaml"
     query.write_text(query.read_text().replace("engine: spark", "engine: datafusion"))
     assert refused(made)["mail"] == "E1608"
