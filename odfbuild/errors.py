@@ -30,6 +30,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import FrozenInstanceError, field
+from enum import StrEnum
 from typing import Any, Self, TypeVar, dataclass_transform
 
 from odfbuild.values import Value
@@ -38,6 +39,7 @@ __all__ = [
     "BranchError",
     "ChainError",
     "CheckError",
+    "Code",
     "EngineError",
     "EngineProblem",
     "EnvironmentProblem",
@@ -59,6 +61,55 @@ __all__ = [
     "TableError",
     "together",
 ]
+
+
+class Code(StrEnum):
+    """The codes that other code asks about; the rest only stand where their errors are made.
+
+    What each means is told in `report/error_codes.yaml`.
+    """
+
+    NO_PROJECT = "E0100"
+    EARLIER_VERSION = "E0111"
+    CIRCULAR = "E0203"
+    CIRCULAR_CHECK = "E0204"
+    CONTRACT_COLUMN = "E0395"
+    CONTRACT_TYPE = "E0396"
+    CONTRACT_CHECK = "E0397"
+    CONTRACT_AGE = "E0398"
+    SERVER_UNREACHABLE = "E0406"
+    DATABASE_UNREACHABLE = "E0461"
+    NO_SUCH_TABLE = "E0463"
+    VALUE_DOES_NOT_FIT = "E0466"
+    SLOT_IN_USE = "E0494"
+    FUNCTION_NOT_ALLOWED = "E0503"
+    NOT_DETERMINISTIC = "E0505"
+    ORDER_MATTERS = "E0506"
+    DUPLICATE_COLUMN = "E0511"
+    FAILING_RECORD = "E0517"
+    NOT_TRANSLATED = "E0519"
+    QUERY_NOT_UNDERSTOOD = "E0524"
+    CHECK_VIOLATED = "E0540"
+    STEP_TOO_LONG = "E0545"
+    SPARK_OUT_OF_MEMORY = "E0546"
+    BLOCK_MISSING = "E0802"
+    OBJECT_MISSING = "E0811"
+    NOT_REPRODUCIBLE = "E0820"
+    INPUT_MISSING = "E0822"
+    NOT_RECOMPUTED = "E0824"
+    REPOSITORY_LACKS_FILE = "E1007"
+    TRANSFER_CUT_OFF = "E1044"
+    NO_COLUMN_FOR_TABLE = "E1304"
+    KARTOTHEK_FILE_MISSING = "E1337"
+    CHECKPOINT_RESET = "E1402"
+    CHECKPOINT_TOO_LARGE = "E1403"
+    IMAGE_MISSING = "E1432"
+    ENGINE_BROKE_OFF = "E1435"
+    ENGINE_WITHOUT_ANSWER = "E1437"
+    ENGINE_FAILED = "E1439"
+    RECORDED_ENGINE_MISSING = "E1447"
+    NO_SUBJECT_KEYS = "E1604"
+    NO_KEY_TO_SIGN = "E1650"
 
 
 class Location(Value):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import Engine
-from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
+from odfbuild.errors import CheckError, Code, InSettings, Location, OdfbuildError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.project.config import FILE
@@ -110,7 +110,7 @@ class Audit(Value):
             f"with its new records '{self.dataset}' is not k-anonymous"
             if anonymity
             else f"the new records of '{self.dataset}' violate its checks",
-            code="E0551" if anonymity else "E0540",
+            code="E0551" if anonymity else Code.CHECK_VIOLATED,
             dataset=self.dataset,
             notes=(
                 *map(str, broken),

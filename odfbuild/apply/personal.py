@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from odfbuild.engine.settings import EngineSettings, in_force
-from odfbuild.errors import IngestError, OdfbuildError, PersonalDataError, QueryError
+from odfbuild.errors import Code, IngestError, OdfbuildError, PersonalDataError, QueryError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import AddData, DatasetKind, ExecuteTransform
 from odfbuild.odf.schema.arrow_schema import schema_of
@@ -15,7 +15,7 @@ from odfbuild.records.personal.files import holds_plain_values
 from odfbuild.store.workspace import Workspace
 
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
-_RUN_TIME = "E0517"
+_RUN_TIME = Code.FAILING_RECORD
 """An error that a record causes while a query runs: Spark's words quote values as it likes."""
 
 Hide = Callable[[OdfbuildError], OdfbuildError]

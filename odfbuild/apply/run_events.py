@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from odfbuild.errors import CheckError
+from odfbuild.errors import CheckError, Code
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
 from odfbuild.survey.outcome import DatasetOutcome, Status
@@ -44,7 +44,7 @@ _ENDS = {
     Status.LOST: (LogEvent.CAS_LOST, "error"),
     Status.INTERRUPTED: (LogEvent.NODE_SKIP, "warning"),
 }
-_BROKEN_CHECK = "E0540"
+_BROKEN_CHECK = Code.CHECK_VIOLATED
 """The code of the error for records that violate checks: its notes tell which."""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.cli.console import Console
+from odfbuild.errors import Code
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.values import Value
 
@@ -112,7 +113,7 @@ class Context(Value):
         try:
             config = self.config()
         except OdfbuildError as error:
-            if error.code != "E0100":
+            if error.code != Code.NO_PROJECT:
                 raise
             return Remotes(self.directory or Path(), {})
         return Remotes(config.root, config.repositories)
@@ -124,7 +125,7 @@ class Context(Value):
         try:
             return self.config().owners
         except OdfbuildError as error:
-            if error.code != "E0100":
+            if error.code != Code.NO_PROJECT:
                 raise
             return ()
 

@@ -12,7 +12,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import JsonOptions
-from odfbuild.errors import OdfbuildError, together
+from odfbuild.errors import Code, OdfbuildError, together
 
 if TYPE_CHECKING:
     from odfbuild.api.authoring.formatting import Formatting
@@ -74,7 +74,7 @@ def _check_link(state: Context) -> Callable[[str], None]:
     try:
         return state.config().boundary.check_open
     except OdfbuildError as error:
-        if error.code != "E0100":
+        if error.code != Code.NO_PROJECT:
             raise
         return lambda _: None
 

@@ -13,7 +13,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.defaults import DefaultGroup, Group
 from odfbuild.cli.options import ApproveOption, JsonOptions, approved, may_overwrite
 from odfbuild.cli.plan_form import ReportForm, ReportFormOptions
-from odfbuild.errors import Errors, OdfbuildError
+from odfbuild.errors import Code, Errors, OdfbuildError
 
 if TYPE_CHECKING:
     from odfbuild.project.migrate import Migration
@@ -206,7 +206,7 @@ def _migration(state: Context, path: Path) -> list[Migration]:
         return [migrate(read_text(path, str(path)), str(path), _query_beside(state, path))]
     wrong = read_file(state.config(), str(path.absolute())).wrong
     errors = [error for each in wrong for error in each.errors]
-    old = {str(e.location and e.location.line): e for e in errors if e.code == "E0111"}
+    old = {str(e.location and e.location.line): e for e in errors if e.code == Code.EARLIER_VERSION}
     if errors:
         raise Errors(old.values() or errors)
     return []
@@ -219,7 +219,7 @@ def _query_beside(state: Context, path: Path) -> Source | None:
     try:
         config = state.config()
     except OdfbuildError as error:
-        if error.code != "E0100":
+        if error.code != Code.NO_PROJECT:
             raise
         return None
     return query_beside(config, os.path.relpath(path.absolute(), config.root))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odfbuild.errors import ChainError, IntegrityError, OdfbuildError
+from odfbuild.errors import ChainError, Code, IntegrityError, OdfbuildError
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.presence import missing_parts
@@ -177,8 +177,8 @@ def _read(
 
 _CAUSES = {
     "E0801": DriftCause.HASH,
-    "E0802": DriftCause.MISSING,
-    "E0811": DriftCause.MISSING,
+    Code.BLOCK_MISSING: DriftCause.MISSING,
+    Code.OBJECT_MISSING: DriftCause.MISSING,
     "E0812": DriftCause.SIZE,
     "E0813": DriftCause.HASH,
 }

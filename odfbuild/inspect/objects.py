@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from odfbuild.errors import IntegrityError
+from odfbuild.errors import Code, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
@@ -69,7 +69,9 @@ def newest_blocks(workspace: Workspace, head: Multihash) -> list[tuple[Multihash
     own = [each for each in stores if head in each.references().values()]
     store = next((each for each in own or stores if each.has_block(head)), None)
     if store is None:
-        raise IntegrityError(f"block {head} is in no chain that can be read here", code="E0802")
+        raise IntegrityError(
+            f"block {head} is in no chain that can be read here", code=Code.BLOCK_MISSING
+        )
     first = max(0, (store.read_block(head).sequence_number // _SHOWN - 1) * _SHOWN)
     found = []
     for hash, block in store.walk(head):

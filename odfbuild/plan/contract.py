@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from odfbuild.errors import PlanError
+from odfbuild.errors import Code, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import read_schema
@@ -58,7 +58,7 @@ def breaches(
         if not is_kept(check, asked):
             yield _breach(
                 f"'{dataset}' breaks its contract: nothing checks `{check}`",
-                "E0397",
+                Code.CONTRACT_CHECK,
                 dataset,
                 contract,
                 each.path,
@@ -70,7 +70,7 @@ def breaches(
         yield _breach(
             f"'{dataset}' breaks its contract: it may have {allowed}, and {contract.max_age} is "
             "promised",
-            "E0398",
+            Code.CONTRACT_AGE,
             dataset,
             contract,
             contract.age_path,
@@ -88,7 +88,7 @@ def _column(
     if promised.name not in columns:
         yield _breach(
             f"'{dataset}' breaks its contract: it has no column '{promised.name}'",
-            "E0395",
+            Code.CONTRACT_COLUMN,
             dataset,
             contract,
             promised.path,
@@ -107,7 +107,7 @@ def _column(
     yield _breach(
         f"'{dataset}' breaks its contract: '{promised.name}' is {ddl_of(found)}, and {wanted} "
         "is promised",
-        "E0396",
+        Code.CONTRACT_TYPE,
         dataset,
         contract,
         promised.path,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from odfbuild.errors import Location, OdfbuildError, PlanError
+from odfbuild.errors import Code, Location, OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.plan.appending import Appending
@@ -39,7 +39,7 @@ from odfbuild.values import Value
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 
-_BREACHES = ("E0395", "E0396", "E0397", "E0398")
+_BREACHES = (Code.CONTRACT_COLUMN, Code.CONTRACT_TYPE, Code.CONTRACT_CHECK, Code.CONTRACT_AGE)
 """The dataset does not keep to a data contract."""
 
 

@@ -15,6 +15,7 @@ from odfbuild.declared_settings import Misfit, read
 from odfbuild.engine.settings import EngineSettings, refused
 from odfbuild.errors import (
     ChainError,
+    Code,
     Errors,
     InSettings,
     Location,
@@ -71,7 +72,7 @@ def find_root(start: Path | None = None) -> Path:
             return folder
     raise ProjectError(
         f"there is no {FILE} in {begin} or above it",
-        code="E0100",
+        code=Code.NO_PROJECT,
         help="run `odfbuild init` to start a project here, or give its folder with --directory",
     )
 

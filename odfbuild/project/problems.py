@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from odfbuild.errors import Location, ProjectError
+from odfbuild.errors import Code, Location, ProjectError
 from odfbuild.odf.decode_errors import DecodeError
 
 _CODES = {
@@ -61,7 +61,7 @@ def old_form_problem(
         return None
     return ProjectError(
         "this definition has the syntax of an earlier version of Open Data Fabric",
-        code="E0111",
+        code=Code.EARLIER_VERSION,
         location=place_of(parts[0].path),
         notes=tuple(dict.fromkeys(part.message for part in parts)),
         help="templates have to be changed by hand: see the notes"

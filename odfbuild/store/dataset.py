@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from odfbuild.errors import ChainError, EnvironmentProblem, IntegrityError
+from odfbuild.errors import ChainError, Code, EnvironmentProblem, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.branches import Limit, info_file
@@ -195,7 +195,7 @@ class DatasetStore(References):
         raise IntegrityError(
             f"{'data' if kind == 'data' else 'checkpoint'} object {hash} of '{self.name}' is "
             "missing",
-            code="E0811",
+            code=Code.OBJECT_MISSING,
             dataset=self.name,
             notes=(
                 f"file: {path}",
@@ -256,7 +256,9 @@ class DatasetStore(References):
         """
         data = self._block(block, recent=recent)
         if data is None:
-            raise self._damage("E0802", f"block {block} of '{self.name}' is missing", block)
+            raise self._damage(
+                Code.BLOCK_MISSING, f"block {block} of '{self.name}' is missing", block
+            )
         if _BLOCK_PREFIX + hashlib.sha3_256(data).digest() != block.binary:
             found = Multihash.sha3_256(data)
             raise self._damage(

@@ -7,7 +7,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
-from odfbuild.errors import PersonalDataError
+from odfbuild.errors import Code, PersonalDataError
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Personal:
         if self.keys is None:
             raise PersonalDataError(
                 f"'{dataset}' needs the keys of subjects, and this machine has none",
-                code="E1604",
+                code=Code.NO_SUBJECT_KEYS,
                 dataset=dataset,
                 notes=("columns that are `personal` in odfbuild.yaml are encrypted by these keys",),
                 help="name their place in the machine's configuration: "

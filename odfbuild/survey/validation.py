@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from odfbuild.errors import OdfbuildError, in_order
+from odfbuild.errors import Code, OdfbuildError, in_order
 from odfbuild.plan.graph.build import find_graph
 from odfbuild.project.definitions import read_file
 from odfbuild.project.model import Definition, Project
@@ -17,7 +17,7 @@ from odfbuild.survey.queries import wrong_queries, wrong_queries_of
 from odfbuild.survey.settings import wrong_settings
 from odfbuild.survey.unit_tests import unit_tests_of
 
-OF_ALL = ("E0203", "E0204")
+OF_ALL = (Code.CIRCULAR, Code.CIRCULAR_CHECK)
 """Errors that only a look at all datasets finds: circles among them."""
 
 

@@ -28,7 +28,7 @@ from odfbuild.engine.process.wire import (
     Call,
     MalformedMessage,
 )
-from odfbuild.errors import EngineError, missing_extra
+from odfbuild.errors import Code, EngineError, missing_extra
 from odfbuild.odf.model.messages import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
@@ -126,7 +126,11 @@ class Client:
         try:
             return self.transform(task).schema
         except EngineError as error:
-            if error.code in ("E1435", "E1437", "E1439"):
+            if error.code in (
+                Code.ENGINE_BROKE_OFF,
+                Code.ENGINE_WITHOUT_ANSWER,
+                Code.ENGINE_FAILED,
+            ):
                 return None
             raise
         finally:
@@ -206,7 +210,7 @@ class Client:
             raise self._broken_off(error, program, accused, grpc) from None
         raise accused.error(
             "ended without an answer",
-            "E1437",
+            Code.ENGINE_WITHOUT_ANSWER,
             "what it prints should say why; run the same command again when that is corrected",
         )
 
@@ -275,7 +279,7 @@ class Client:
         why = f"with {_exit(code)}" if code is not None else f"{error.code().name.lower()}"
         return accused.error(
             f"broke off in the middle of the step: {why}",
-            "E1435",
+            Code.ENGINE_BROKE_OFF,
             "what it prints should say why; then run the same command again",
             *([str(error.details())] if error.details() else []),
         )
@@ -300,7 +304,10 @@ def _said(answer: Any, accused: Accused) -> EngineError:
     assert isinstance(answer, TransformResponseInternalError)
     trace = answer.backtrace.splitlines() if answer.backtrace else []
     return accused.error(
-        f"failed: {answer.message}", "E1439", "what it says and prints should tell why", *trace
+        f"failed: {answer.message}",
+        Code.ENGINE_FAILED,
+        "what it says and prints should tell why",
+        *trace,
     )
 
 

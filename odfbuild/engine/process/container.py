@@ -32,7 +32,7 @@ from odfbuild.engine.process.programs import (
     sweep_folders,
 )
 from odfbuild.engine.process.wire import PORT, SOCKET_VARIABLE, SPECIFIED_PORT
-from odfbuild.errors import EngineError
+from odfbuild.errors import Code, EngineError
 from odfbuild.sql.translate.named import RemoteEngine
 
 _IN, _OUT, _RUN = "/opt/engine/in", "/opt/engine/out", "/opt/engine/run"
@@ -181,7 +181,7 @@ def start_container(
     if not runtime.has(image):
         name = Path(runtime.command[0]).name
         raise accused.error(
-            f"is not on this machine: {image}", "E1432", f"get it: {name} pull {image}"
+            f"is not on this machine: {image}", Code.IMAGE_MISSING, f"get it: {name} pull {image}"
         )
     folder = socket_folder()
     (folder / "run").mkdir()

@@ -28,7 +28,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.process.client import Client, Host
-from odfbuild.errors import EngineError
+from odfbuild.errors import Code, EngineError
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import BY_CHECKPOINT
 from odfbuild.sql.translate.named import (
@@ -182,7 +182,7 @@ def _not_here(transform: TransformSql, version: str, dataset: str) -> EngineErro
     pull = f"get it: podman pull {version}" if image_of_release(version) else "start that version"
     return EngineError(
         f"engine '{transform.engine}' is not here in the version that computed this: {version}",
-        code="E1447",
+        code=Code.RECORDED_ENGINE_MISSING,
         dataset=dataset,
         help=f"{pull}; or let the present one prove that it gives the same: "
         f"odfbuild engine deprecate {dataset}",

@@ -49,7 +49,7 @@ from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
-from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.errors import Code, EnvironmentProblem, OdfbuildError, QueryError
 from odfbuild.fallbacks import fell_back
 from odfbuild.odf.vocabulary import Vocabulary
 
@@ -348,7 +348,7 @@ def _from_run_time(
         notes.append(fault.reason)
     return QueryError(
         text.removeprefix(f"[{fault.condition}] ").rstrip(". "),
-        code="E0517",
+        code=Code.FAILING_RECORD,
         location=place_at_run_time(error, [step.query for step in steps]),
         dataset=dataset,
         notes=tuple(notes),

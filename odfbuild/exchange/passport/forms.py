@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import EnvironmentProblem, PlanError
+from odfbuild.errors import Code, EnvironmentProblem, PlanError
 from odfbuild.extras import require_cryptography
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def passports_beside(config: Config, name: str, workspace: Workspace) -> Mapping
         try:
             found[form.suffix] = passport(config, workspace, name, form)
         except EnvironmentProblem as error:
-            if error.code != "E1650":
+            if error.code != Code.NO_KEY_TO_SIGN:
                 raise
     return found
 
@@ -78,7 +78,7 @@ def passport(config: Config, workspace: Workspace, name: str, form: PassportForm
         if key is None:
             raise EnvironmentProblem(
                 f"the private key of '{name}' is not here, so its statements cannot be signed",
-                code="E1650",
+                code=Code.NO_KEY_TO_SIGN,
                 dataset=name,
                 notes=(f"dataset: {state.dataset_id}",),
                 help="import it (`odfbuild key import FILE`), or ask the owner of the dataset for "

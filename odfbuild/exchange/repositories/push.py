@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from odfbuild.errors import IntegrityError, PlanError, RepositoryError
+from odfbuild.errors import Code, IntegrityError, PlanError, RepositoryError
 from odfbuild.exchange.repositories.accept import Link, accept, identity_of, records_of
 from odfbuild.exchange.repositories.contract import (
     ObjectFile,
@@ -273,7 +273,7 @@ def _refusal(
     )
 
 
-_MISSING = ("E0811", "E1007")
+_MISSING = (Code.OBJECT_MISSING, Code.REPOSITORY_LACKS_FILE)
 """An object is neither here nor in the storage; nor where the dataset was published."""
 
 

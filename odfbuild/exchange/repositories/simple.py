@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
-from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
+from odfbuild.errors import Code, IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.exchange.repositories.contract import (
     ObjectFile,
     Offer,
@@ -264,7 +264,7 @@ class SimpleDataset:
     def _missing(self, what: str) -> RepositoryError:
         return RepositoryError(
             f"{what} is missing at {self.address}",
-            code="E1007",
+            code=Code.REPOSITORY_LACKS_FILE,
             notes=("its chain refers to it",),
             help="if the dataset was just published again, run the command again; otherwise its "
             "owner has to publish it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import InSettings, TableError, together
+from odfbuild.errors import Code, InSettings, TableError, together
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
@@ -63,7 +63,7 @@ def wrong_ahead(table: Table, known: KnownColumns, state: Projection | None) -> 
     return [
         each
         for each in _wrong_columns(table, columns)
-        if each.code != "E1304" or _name_of(table, each).lower() not in folded
+        if each.code != Code.NO_COLUMN_FOR_TABLE or _name_of(table, each).lower() not in folded
     ]
 
 
@@ -110,7 +110,7 @@ def _wrong(table: Table, key: str, name: str, columns: _Types) -> TableError | N
         hidden = "" if table.view == "history" else "; `view: history` has the system columns, too"
         return TableError(
             f"'{table.dataset}' has no column '{name}' for `{key}` of the table '{table.name}'",
-            code="E1304",
+            code=Code.NO_COLUMN_FOR_TABLE,
             help=did_you_mean(name, list(columns), f"its columns are {', '.join(columns)}{hidden}"),
         )
     kind = columns[name]

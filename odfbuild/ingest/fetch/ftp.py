@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
@@ -82,7 +82,7 @@ def _with_retries(
             if attempt == attempts:
                 raise IngestError(
                     scrub(f"cannot fetch {shown}: {error or type(error).__name__}"),
-                    code="E0406",
+                    code=Code.SERVER_UNREACHABLE,
                     notes=(f"tried {attempts} times",),
                     help="check the address and the network, then run `odfbuild apply` again",
                 ) from None

@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
@@ -334,7 +334,7 @@ def _unreachable(
         notes.append(f"{size:,} bytes have arrived and are kept; the next run goes on from there")
     return IngestError(
         scrub(f"cannot fetch {request.shown}: {reason}"),
-        code="E0406",
+        code=Code.SERVER_UNREACHABLE,
         notes=tuple(notes),
         help="check the address and the network, then run `odfbuild apply` again",
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from odfbuild.errors import IngestError, TableError
+from odfbuild.errors import Code, IngestError, TableError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kartothek_address import Wanted, wanted
@@ -27,7 +27,7 @@ from odfbuild.store.remote import scheme_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LOST_FILE = "E1337"
+_LOST_FILE = Code.KARTOTHEK_FILE_MISSING
 _ATTEMPTS = 3
 """Whoever collects garbage without a grace period may remove files of a state that is read."""
 

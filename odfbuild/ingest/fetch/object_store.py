@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
@@ -111,6 +111,8 @@ def _words(error: Exception, shown: str) -> str:
 def _failed(shown: str, error: Exception) -> IngestError:
     return IngestError(
         scrub(f"cannot fetch {shown}: {_words(error, shown)}"),
-        code="E0405" if isinstance(error, FileNotFoundError | PermissionError) else "E0406",
+        code="E0405"
+        if isinstance(error, FileNotFoundError | PermissionError)
+        else Code.SERVER_UNREACHABLE,
         help=CREDENTIALS,
     )

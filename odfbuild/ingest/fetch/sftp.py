@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odfbuild.errors import IngestError, missing_extra
+from odfbuild.errors import Code, IngestError, missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of, event_time_of_file
@@ -128,7 +128,7 @@ def _with_retries(begin: Begin[T], shown: str, context: FetchContext) -> T:
         try:
             return _attempt(begin, shown)
         except IngestError as error:
-            if error.code != "E0406":
+            if error.code != Code.SERVER_UNREACHABLE:
                 raise
             if attempt == attempts:
                 raise error.changed(notes=(f"tried {attempts} times",)) from None
@@ -179,7 +179,7 @@ def _attempt(begin: Begin[T], shown: str) -> T:
             said = library_words(error, shown)
         raise IngestError(
             scrub(f"cannot fetch {shown}: {said}"),
-            code="E0406",
+            code=Code.SERVER_UNREACHABLE,
             help="check the address and the network, then run `odfbuild apply` again",
         ) from None
 

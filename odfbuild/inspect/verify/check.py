@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from odfbuild.displayed import Displayed
 from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
+from odfbuild.errors import Code
 from odfbuild.inspect.verify.excused import Excuse, withdrawn_from
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
@@ -82,7 +83,9 @@ def verify(
     unchecked = tuple(
         each
         for each in again.findings
-        if all_of_project and each.code == "E0822" and is_of_others(workspace, each.dataset)
+        if all_of_project
+        and each.code == Code.INPUT_MISSING
+        and is_of_others(workspace, each.dataset)
     )
     left = tuple(e for e in again.findings if e not in unchecked and e not in without_keys)
     # Those of one dataset lack the same: the first stands for all.

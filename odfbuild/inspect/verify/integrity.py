@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, IntegrityError, RepositoryError
+from odfbuild.errors import ChainError, Code, IntegrityError, RepositoryError
 from odfbuild.inspect.verify.finding import Finding, fault
 from odfbuild.inspect.verify.objects import Fault, check_checkpoint, check_slice
 from odfbuild.odf.chain.step import Link
@@ -183,7 +183,7 @@ def _read_stored(
                 data = store.read_raw(current, recent=False)
                 intact[current] = store.decode(current, data)
             except IntegrityError as error:
-                if error.code == "E0802":
+                if error.code == Code.BLOCK_MISSING:
                     return []  # what lacks is told with the block that refers to it
                 return [
                     _finding(
@@ -233,7 +233,7 @@ def _missing(store: DatasetStore, block: Multihash, after: MetadataBlock | None)
     referrer = "the head" if after is None else f"block number {after.sequence_number}"
     return _finding(
         store,
-        "E0802",
+        Code.BLOCK_MISSING,
         f"block {block} is missing; {referrer} refers to it",
         _RESTORE_BLOCK,
         block=block,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.errors import Code
 from odfbuild.odf.model import Checkpoint, DataSlice
 from odfbuild.odf.multihash import SHA3_256, Multihash
 from odfbuild.records.bounds import Excess, check_bounds
@@ -69,7 +70,7 @@ def _check_bytes(path: Path, size: int, hash: Multihash) -> Fault | None:
     found = 0
     try:
         if not is_file_inside(path):
-            return Fault("E0811", "is missing")
+            return Fault(Code.OBJECT_MISSING, "is missing")
         with os.fdopen(open_inside(str(path)), "rb", buffering=0) as file:
             found = os.fstat(file.fileno()).st_size
             if found == size:
@@ -81,7 +82,7 @@ def _check_bytes(path: Path, size: int, hash: Multihash) -> Fault | None:
     except UnfitFile as error:
         return Fault("E0832", str(error))
     except OSError as error:
-        return Fault("E0811", f"cannot be read: {error.strerror}")
+        return Fault(Code.OBJECT_MISSING, f"cannot be read: {error.strerror}")
     if found != size:
         return Fault("E0812", f"has {found} bytes; {size} were committed")
     actual = Multihash.of(SHA3_256, digest.digest())

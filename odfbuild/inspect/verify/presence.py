@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from odfbuild.errors import IntegrityError
+from odfbuild.errors import Code, IntegrityError
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import AddData, ExecuteTransform
@@ -63,14 +63,15 @@ def _object(
 ) -> Finding | None:
     path = store.object_path(kind, hash)
     what = "data" if kind == "data" else "checkpoint"
+    code: str
     try:
         actual = os.stat(path).st_size  # noqa: PTH116  # ten thousands of them
     except FileNotFoundError:
         if not store.keeps_all or (kind, hash) in store.withdrawn():
             return None  # clones need not have what they never read
-        code, text = "E0811", "is missing"
+        code, text = Code.OBJECT_MISSING, "is missing"
     except OSError as error:
-        code, text = "E0811", f"cannot be read: {error.strerror}"
+        code, text = Code.OBJECT_MISSING, f"cannot be read: {error.strerror}"
     else:
         if actual == size:
             return None

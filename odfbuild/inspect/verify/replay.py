@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from odfbuild.engine.request import StepInput, key_of
-from odfbuild.errors import IntegrityError
+from odfbuild.errors import Code, IntegrityError
 from odfbuild.inspect.verify.history import History
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Link, output_watermark, recorded_step
@@ -139,7 +139,7 @@ def _input(
         raise IntegrityError(
             f"input {f'{alias!r} ' if alias else ''}{recorded.dataset_id} of '{name}' has no chain "
             "here",
-            code="E0822",
+            code=Code.INPUT_MISSING,
             dataset=name,
             help=f"{brings}, or check this dataset with --integrity only",
         )

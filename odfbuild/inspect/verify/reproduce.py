@@ -25,7 +25,7 @@ from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
-from odfbuild.errors import ChainError, EngineError, Errors, IntegrityError, OdfbuildError
+from odfbuild.errors import ChainError, Code, EngineError, Errors, IntegrityError, OdfbuildError
 from odfbuild.fallbacks import fell_back
 from odfbuild.inspect.verify.batches import in_batches
 from odfbuild.inspect.verify.compare import first_difference
@@ -65,7 +65,7 @@ _HELP = (
     "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
     "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
-NO_KEYS = "E1604"
+NO_KEYS = Code.NO_SUBJECT_KEYS
 """A step with personal columns is neither right nor wrong where there are no keys."""
 _OTHER_ENGINE = (
     "verify it with a program that has this engine; hashes, links and rules were checked"
@@ -227,10 +227,10 @@ def _each_input_once(errors: Sequence[IntegrityError]) -> list[IntegrityError]:
     """The errors, of steps that lack the same input the first with their number."""
     lacking: dict[str, list[IntegrityError]] = {}
     for each in errors:
-        if each.code == "E0822":
+        if each.code == Code.INPUT_MISSING:
             lacking.setdefault(each.message, []).append(each)
     return [
-        *(each for each in errors if each.code != "E0822"),
+        *(each for each in errors if each.code != Code.INPUT_MISSING),
         *(
             first.noted(f"and {count(len(others), 'later step')}") if others else first
             for first, *others in lacking.values()
@@ -242,7 +242,10 @@ def _each_version_once(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, of steps that need the same absent engine the first with their number."""
     found: dict[tuple[str, str], list[Finding]] = {}
     for each in findings:
-        key = (each.dataset, each.message if each.code == "E1447" else str(each.block))
+        key = (
+            each.dataset,
+            each.message if each.code == Code.RECORDED_ENGINE_MISSING else str(each.block),
+        )
         found.setdefault(key, []).append(each)
     return [
         replace(first, message=f"{first.message}; and {count(len(others), 'later step')}")
@@ -298,7 +301,7 @@ def _other_engines(name: str, replays: Sequence[Replay]) -> list[Finding]:
             _finding(
                 name,
                 steps[0],
-                "E0824",
+                Code.NOT_RECOMPUTED,
                 f"{count(len(steps), 'step')} cannot be recomputed here: the query is of engine "
                 f"{_engine(transform)}",
             ),
@@ -366,7 +369,7 @@ def _replay(
     try:
         return _compare(store, replay, *_run(store, replay, engine, scratch, ready))
     except EngineError as error:
-        if error.code == "E1447" and later:
+        if error.code == Code.RECORDED_ENGINE_MISSING and later:
             return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
         return _refused(store.name, replay, error)
     except Errors as errors:
@@ -408,7 +411,7 @@ def _run(
     if differences:
         raise IntegrityError(
             f"the step now has a result of another schema: {'; '.join(differences)}",
-            code="E0820",
+            code=Code.NOT_REPRODUCIBLE,
             dataset=store.name,
             help=_HELP.format(name=store.name),
         )
@@ -458,18 +461,18 @@ def _other_records(
         return _finding(
             store.name,
             replay,
-            "E0820",
+            Code.NOT_REPRODUCIBLE,
             f"it has {_count(recorded)}, and the same step gives {gives}",
         )
     path = store.bring("data", recorded.physical_hash)
     found = first_difference(path, staged.path)
     if found is None:
         message = "its records are the same, but their schema or logical hash is not"
-        return _finding(store.name, replay, "E0820", message, path=path)
+        return _finding(store.name, replay, Code.NOT_REPRODUCIBLE, message, path=path)
     return _finding(
         store.name,
         replay,
-        "E0820",
+        Code.NOT_REPRODUCIBLE,
         "its records are not reproducible: the same step gives others"
         + _releases(replay)
         + _hashes(replay, recorded, staged),
@@ -509,14 +512,18 @@ def _count(data: DataSlice | None) -> str:
 
 
 def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
-    if error.code == "E0820":
-        return _finding(name, replay, "E0820", error.message)
+    if error.code == Code.NOT_REPRODUCIBLE:
+        return _finding(name, replay, Code.NOT_REPRODUCIBLE, error.message)
     if error.code == NO_KEYS:
         return replace(_finding(name, replay, NO_KEYS, error.message), help=error.help or "")
-    code = "E1447" if error.code in ("E1432", "E1447") else "E0824"
+    code = (
+        Code.RECORDED_ENGINE_MISSING
+        if error.code in (Code.IMAGE_MISSING, Code.RECORDED_ENGINE_MISSING)
+        else Code.NOT_RECOMPUTED
+    )
     return replace(
         _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),
-        help=_OTHER_ENGINE if error.code == "E0519" else error.help or "",
+        help=_OTHER_ENGINE if error.code == Code.NOT_TRANSLATED else error.help or "",
     )
 
 

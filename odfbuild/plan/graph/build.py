@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
+from odfbuild.errors import Code, Errors, GraphError, Location, OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
 from odfbuild.plan.graph.dag import CircleError, Graph, dag_of, joined
@@ -130,7 +130,7 @@ def _cycles_of_checks(
             error = GraphError(
                 f"a check of '{name}' refers to '{other}', which waits for it: "
                 f"{' → '.join([*path, name])}",
-                code="E0204",
+                code=Code.CIRCULAR_CHECK,
                 location=_place_of_check(project, name, other),
                 help=f"check the same in '{other}', or in a dataset that reads both",
                 dataset=name,
@@ -276,7 +276,7 @@ def _cycles(
         first = path[0]
         error = GraphError(
             f"circular dependency between datasets: {' → '.join([*path, first])}",
-            code="E0203",
+            code=Code.CIRCULAR,
             location=_place(project, by_name[first.lower()], ("name",)),
             help="remove one of these inputs",
             dataset=first,

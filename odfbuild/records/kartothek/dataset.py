@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import TableError
+from odfbuild.errors import Code, TableError
 from odfbuild.records.kartothek import index as indices
 from odfbuild.records.kartothek import metadata as metadata_form
 from odfbuild.records.kartothek import names, schema
@@ -271,7 +271,7 @@ class Kartothek:
         if data is None:
             raise TableError(
                 f"{name} is not there, but dataset {self.metadata.uuid!r} needs it",
-                code="E1337",
+                code=Code.KARTOTHEK_FILE_MISSING,
                 notes=(f"the dataset lies at {self.place.address}",),
                 help="open the dataset again if garbage was collected in the meantime; otherwise "
                 "restore the file, or write a published table anew by `odfbuild table rebuild`",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from odfbuild.errors import Code
 from odfbuild.odf.schema import arrow
 from odfbuild.sql import functions as lists
 from odfbuild.sql.check.select import Select, arguments_of, around, is_counted, is_sorted
@@ -46,7 +47,7 @@ def check_call(select: Select, node: exp.Anonymous, clause: str) -> None:
         if name not in lists.TABLE_FUNCTIONS:
             message = f"the table function {name}() is not allowed"
             allowed = ", ".join(sorted(lists.TABLE_FUNCTIONS))
-            select.tell("E0503", message, f"there are: {allowed}", node)
+            select.tell(Code.FUNCTION_NOT_ALLOWED, message, f"there are: {allowed}", node)
     elif name not in ALLOWED:
         if name not in lists.TABLE_FUNCTIONS | _OF_UNITS:
             _no_function(select, node, name)
@@ -77,14 +78,16 @@ def check_cast(select: Select, node: exp.Cast) -> None:
         and value.is_string
         and lists.CLOCK_WORD.fullmatch(value.name)
     ):
-        select.tell("E0505", f"'{value.name}' reads the clock", lists.CLOCK_HELP, node)
+        select.tell(
+            Code.NOT_DETERMINISTIC, f"'{value.name}' reads the clock", lists.CLOCK_HELP, node
+        )
 
 
 def refuse_forbidden(select: Select, node: exp.Expression, name: str) -> None:
     """What no query may call or name, with the reason."""
     why = lists.FORBIDDEN.get(name, "reads the clock")
     help_ = lists.CLOCK_HELP if "clock" in why else f"remove {name}()"
-    select.tell("E0505", f"{name}() {why}", help_, node)
+    select.tell(Code.NOT_DETERMINISTIC, f"{name}() {why}", help_, node)
 
 
 def _no_function(select: Select, node: exp.Anonymous, name: str) -> None:
@@ -107,11 +110,11 @@ def _aggregate(select: Select, node: exp.Anonymous, kind: str, clause: str) -> N
         _sum(select, node, kind, argument, inner)
     elif kind in lists.FIXES and kind != "ListAgg" and not is_sorted(node, kind):
         help_ = lists.FIXES[kind].format(x=inner, f=name)
-        select.tell("E0506", f"{name}() depends on the order of rows", help_, node)
+        select.tell(Code.ORDER_MATTERS, f"{name}() depends on the order of rows", help_, node)
     elif kind not in (*lists.ORDER_FREE_AGGREGATES, *lists.NUMERIC_AGGREGATES, *lists.FIXES):
         help_ = "compute it from SUM, COUNT, MIN and MAX of integers or decimals"
         if kind not in _NOT_TOLD:
-            select.tell("E0506", f"{name}() depends on the order of rows", help_, node)
+            select.tell(Code.ORDER_MATTERS, f"{name}() depends on the order of rows", help_, node)
 
 
 def _sum(
@@ -121,7 +124,7 @@ def _sum(
     found = _number(argument, select.sources)
     if found == "text":
         select.tell(
-            "E0506",
+            Code.ORDER_MATTERS,
             f"{name}() of a text makes floating point numbers of it, whose sum depends on the "
             "order of rows",
             f"say which numbers they are: {name}(CAST({inner} AS DECIMAL(18, 2)))",
@@ -129,14 +132,14 @@ def _sum(
         )
     elif found == "floating":
         select.tell(
-            "E0506",
+            Code.ORDER_MATTERS,
             f"{name}() of floating point numbers depends on the order of rows",
             f"sum decimals: CAST({name}(CAST({inner} AS DECIMAL(38, 12))) AS DOUBLE)",
             node,
         )
     elif found == "int64" and kind == "Average":
         select.tell(
-            "E0506",
+            Code.ORDER_MATTERS,
             f"{name}() of BIGINT adds them as floating point numbers, so that a sum beyond "
             "2^53 depends on the order of rows",
             f"divide the exact sum: SUM({inner}) / COUNT({inner})",

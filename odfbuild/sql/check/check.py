@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 
 from sqlglot import exp
 
-from odfbuild.errors import Location, QueryError
+from odfbuild.errors import Code, Location, QueryError
 from odfbuild.limits import QUERY_ERRORS
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
@@ -57,7 +57,7 @@ _STATEMENTS = (
     | exp.Analyze
     | exp.LoadData
 )
-_OF_RECORDS = frozenset({"E0503", "E0505", "E0506"})
+_OF_RECORDS = frozenset({Code.FUNCTION_NOT_ALLOWED, Code.NOT_DETERMINISTIC, Code.ORDER_MATTERS})
 """What only a query must not do whose result is committed."""
 
 
@@ -253,7 +253,7 @@ class _Checker(Reader):
             for each in columns or ():
                 if each.name.lower() in named:
                     message = f"the result has two columns called '{each.name}'"
-                    self.tell("E0511", message, "rename one of them with AS", item)
+                    self.tell(Code.DUPLICATE_COLUMN, message, "rename one of them with AS", item)
                 self._system_column(each, item)
                 named[each.name.lower()] = each
         vocab = self.vocab

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from odfbuild.errors import Code
 from odfbuild.sql.check.select import Select, names_in, outside_aggregates
 from odfbuild.sql.columns.of_query import owner_of
 from odfbuild.sql.query_text import is_aggregate
@@ -164,4 +165,4 @@ def check_limit(select: Select) -> None:
         named = ", ".join(each.alias_or_name for each in columns)
         message = "LIMIT and OFFSET keep any of the rows without ORDER BY"
         help_ = f"name every column that is used: ORDER BY {named}"
-        select.tell("E0506", message, help_, clause)
+        select.tell(Code.ORDER_MATTERS, message, help_, clause)

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 
+from odfbuild.errors import Code
 from odfbuild.sql.dbt_words import INSTEAD_OF_DBT
 from odfbuild.sql.parsed import PIPE, SqlglotError, statements
 from odfbuild.sql.sql_words import Word, words_of
 
-NOT_UNDERSTOOD = "E0524"
+NOT_UNDERSTOOD = Code.QUERY_NOT_UNDERSTOOD
 _PAIRS = {")": "(", "]": "["}
 _WORDS = """select from where group order having limit offset union intersect except join left right
     full inner outer cross lateral distinct between partition qualify values when then else end

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from odfbuild.errors import Code
 from odfbuild.sql.check.select import Select, names_in
 
 _NAMES = "row_number lag lead ntile nth_value first_value last_value first last any_value"
@@ -38,7 +39,7 @@ def check_ties(select: Select, offset: str) -> None:
             order = [each.sql("spark") for each in part.args["order"].expressions]
             function = next(part.find_all(exp.Anonymous)).name.lower()
             select.tell(
-                "E0506",
+                Code.ORDER_MATTERS,
                 f"{function}() OVER is ambiguous where its ORDER BY has ties",
                 f"name every column that is used: ORDER BY {', '.join([*order, *missing])}",
                 part.this,

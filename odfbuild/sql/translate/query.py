@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from odfbuild.errors import Errors, Location, QueryError
+from odfbuild.errors import Code, Errors, Location, QueryError
 from odfbuild.sql.parsed import trees_in
 from odfbuild.sql.places import index_in, place_at, place_of, place_of_word
 from odfbuild.sql.translate.allowed import problem_with
@@ -126,7 +126,7 @@ def _name_columns(select: exp.Select, engine: str, refuse: Refuse) -> None:
 def _refused(why: str, place: Location) -> QueryError:
     return QueryError(
         why,
-        code="E0519",
+        code=Code.NOT_TRANSLATED,
         location=place,
         help="write it in a form that is on the list of docs/engines.md, or the query in Spark SQL "
         "with `engine: spark`",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import traceback
 
-from odfbuild.errors import EngineError, OdfbuildError, QueryError
+from odfbuild.errors import Code, EngineError, OdfbuildError, QueryError
 
-_OF_THE_MACHINE = frozenset({"E0545", "E0546"})
+_OF_THE_MACHINE = frozenset({Code.STEP_TOO_LONG, Code.SPARK_OUT_OF_MEMORY})
 """Errors of queries that are about limits of this machine."""
-RESET, TOO_LARGE = "E1402", "E1403"
+RESET, TOO_LARGE = Code.CHECKPOINT_RESET, Code.CHECKPOINT_TOO_LARGE
 _OF_THE_QUERY = frozenset({RESET, TOO_LARGE})
 
 

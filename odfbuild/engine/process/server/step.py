@@ -40,7 +40,7 @@ from odfbuild.engine.process.server.checkpoint import (
 from odfbuild.engine.process.server.output import complete
 from odfbuild.engine.process.server.problems import RESET, TOO_LARGE, malformed
 from odfbuild.engine.slice import dataset_schema, write_slice
-from odfbuild.errors import EngineError, OdfbuildError, QueryError
+from odfbuild.errors import Code, EngineError, OdfbuildError, QueryError
 from odfbuild.odf.chain.step import output_watermark
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import SqlQueryStep, TransformSql
@@ -71,7 +71,7 @@ def carry_out(
     try:
         result = engine.transform(step.task)
     except Exception as error:
-        if isinstance(error, OdfbuildError) and error.code != "E0517":
+        if isinstance(error, OdfbuildError) and error.code != Code.FAILING_RECORD:
             raise
         # Spark takes a damaged file for a record that makes the query fail.
         raise (failing_file(step.task.inputs) or error) from error

@@ -13,7 +13,7 @@ from odfbuild.engine.spark.queries.validate import check_steps
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import read_slices, to_arrow_schema
-from odfbuild.errors import Errors
+from odfbuild.errors import Code, Errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,9 @@ def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
     if errors:
         raise errors[0] if len(errors) == 1 else Errors(errors)
     assert report.result is not None
-    twice = [each for each in unfit_columns(report.result, "") if each.code == "E0511"]
+    twice = [
+        each for each in unfit_columns(report.result, "") if each.code == Code.DUPLICATE_COLUMN
+    ]
     if twice:
         raise twice[0]
     if report.quick:

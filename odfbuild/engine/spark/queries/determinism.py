@@ -16,6 +16,7 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node, ids_of
 from odfbuild.engine.spark.queries.findings import Findings, words
 from odfbuild.engine.spark.queries.ties import Names, Ties, depends_on_ties, is_collated
+from odfbuild.errors import Code
 from odfbuild.sql import functions as lists
 from odfbuild.sql.mode import SUBQUERY
 
@@ -75,7 +76,9 @@ class Analysed:
         if kind not in lists.ROW_WISE:
             self.findings.construct(plan, lists.CONSTRUCTS.get(kind, words(kind)))
         if kind == "Sample":
-            self.findings.error(plan, "E0505", "TABLESAMPLE depends on how data lies on disk")
+            self.findings.error(
+                plan, Code.NOT_DETERMINISTIC, "TABLESAMPLE depends on how data lies on disk"
+            )
         self._names = Names(plan, self.findings.sql) if kind == "Window" else None
         if kind in ("GlobalLimit", "Offset") and self._finds_ties:
             self._limit(plan, used())
@@ -158,7 +161,7 @@ class Analysed:
             self._expression(child)
 
     def _refuse(self, expression: Node, why: str, help: str | None = None) -> None:
-        self.findings.error(expression, "E0505", f"{expression.sql} {why}", help)
+        self.findings.error(expression, Code.NOT_DETERMINISTIC, f"{expression.sql} {why}", help)
 
     def _cast(self, expression: Node) -> None:
         target = expression.type
@@ -173,7 +176,7 @@ class Analysed:
         if value is not None and lists.CLOCK_WORD.fullmatch(value):
             self.findings.error(
                 expression,
-                "E0505",
+                Code.NOT_DETERMINISTIC,
                 f"CAST of '{value}' reads the clock",
                 lists.CLOCK_HELP,
             )

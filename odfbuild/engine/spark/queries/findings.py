@@ -12,7 +12,7 @@ from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import Fault, said
 from odfbuild.engine.spark.results.frames import can_be_committed
 from odfbuild.engine.spark.results.local_rows import QUICK
-from odfbuild.errors import InDefinition, Location, QueryError
+from odfbuild.errors import Code, InDefinition, Location, QueryError
 from odfbuild.sql.sql_words import words_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Findings:
 
     def order(self, node: Node, message: str, help: str) -> None:
         """The result depends on the order of rows, at the place of `node`."""
-        _add(self.report.order_bound, self._found(node, "E0506", message, help))
+        _add(self.report.order_bound, self._found(node, Code.ORDER_MATTERS, message, help))
 
     def construct(self, node: Node, words: str) -> None:
         """Something there needs more than one record."""
@@ -239,7 +239,7 @@ def unfit_columns(frame: DataFrame, dataset: str) -> list[QueryError]:
             errors.append(
                 QueryError(
                     f"the result has two columns called '{column.name}'",
-                    code="E0511",
+                    code=Code.DUPLICATE_COLUMN,
                     dataset=dataset,
                     help="rename one of them with AS",
                 )

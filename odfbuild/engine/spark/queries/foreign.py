@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.results.frames import quote
-from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
+from odfbuild.errors import Code, Errors, InDefinition, OdfbuildError, QueryError
 from odfbuild.sql.translate.runnable import is_spark, runnable
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def differences(catalyst: Catalyst, plan: Node, dataset: str, engine: str) -> li
     return [
         QueryError(
             f"{expression.sql} {why}",
-            code="E0519",
+            code=Code.NOT_TRANSLATED,
             dataset=dataset,
             help="say it in another way, or write the query in Spark SQL with `engine: spark`",
         )

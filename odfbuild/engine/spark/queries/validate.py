@@ -25,6 +25,7 @@ from odfbuild.engine.spark.queries.findings import (
     words,
 )
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
+from odfbuild.errors import Code
 from odfbuild.sql import functions as lists
 from odfbuild.sql.function_list import ALLOWED
 
@@ -211,7 +212,9 @@ class _Fence:
     def _table_function(self, plan: Node, scope: frozenset[str]) -> None:
         name = ".".join(plan.name_parts).lower()
         if name not in lists.TABLE_FUNCTIONS:
-            self.findings.error(plan, "E0503", f"the table function {name}() is not allowed")
+            self.findings.error(
+                plan, Code.FUNCTION_NOT_ALLOWED, f"the table function {name}() is not allowed"
+            )
         for argument in plan.arguments:
             self._expression(argument, scope)
 
@@ -239,23 +242,29 @@ class _Fence:
         text = expression.text_in(self.findings.sql)
         quoted = _QUOTED.search(text)
         if quoted and lists.CLOCK_WORD.fullmatch(quoted.group(2)):
-            self.findings.error(expression, "E0505", f"{text} reads the clock", lists.CLOCK_HELP)
+            self.findings.error(
+                expression, Code.NOT_DETERMINISTIC, f"{text} reads the clock", lists.CLOCK_HELP
+            )
         elif quoted is None or "\\" in quoted.group(2):
             why = f"{text or 'a time'} may read the clock: what it says cannot be seen"
-            self.findings.error(expression, "E0505", why, "write date and time in digits")
+            self.findings.error(
+                expression, Code.NOT_DETERMINISTIC, why, "write date and time in digits"
+            )
 
     def _function(self, expression: Node, parts: list[str]) -> None:
         name = parts[-1].lower()
         if len(parts) > 1:
             self.findings.error(
-                expression, "E0503", f"write {parts[-1]}(), not {'.'.join(parts)}()"
+                expression,
+                Code.FUNCTION_NOT_ALLOWED,
+                f"write {parts[-1]}(), not {'.'.join(parts)}()",
             )
         if name == "array_sort" and len(expression.children) > 1:
             self.findings.comparators.add(expression.position)
         why = lists.FORBIDDEN.get(name)
         if why is not None:
             help_ = lists.CLOCK_HELP if "clock" in why else f"remove {name}()"
-            self.findings.error(expression, "E0505", f"{name}() {why}", help_)
+            self.findings.error(expression, Code.NOT_DETERMINISTIC, f"{name}() {why}", help_)
         elif name not in ALLOWED and name not in lists.TABLE_FUNCTIONS:
             close = closest(name, sorted(ALLOWED))
             self.findings.error(

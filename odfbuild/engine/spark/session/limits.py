@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from odfbuild.engine.settings import STEP_SECONDS
-from odfbuild.errors import QueryError
+from odfbuild.errors import Code, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +58,7 @@ def within(seconds: float | None, dataset: str, cancel: Callable[[], None]) -> I
 def _too_long(dataset: str, seconds: float) -> QueryError:
     return QueryError(
         f"a step took longer than {seconds:g} seconds and was cancelled",
-        code="E0545",
+        code=Code.STEP_TOO_LONG,
         dataset=dataset,
         notes=("nothing of it was committed",),
         help="look for a join or a sequence() that gives far more rows than meant, or raise "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from odfbuild.engine.spark.session.session import Session
-from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.errors import Code, EnvironmentProblem, OdfbuildError, QueryError
 
 Result = TypeVar("Result")
 
@@ -154,7 +154,7 @@ def _no_memory(session: Session, dataset: str) -> QueryError:
         what, where = "a worker's is full", "spark.executor.memory in `engine.conf`"
     return QueryError(
         f"Spark ran out of memory: {what}",
-        code="E0546",
+        code=Code.SPARK_OUT_OF_MEMORY,
         dataset=dataset,
         notes=("nothing of it was committed",),
         help=f"look for a join or collect_list() that gathers more than meant, or raise {where}"

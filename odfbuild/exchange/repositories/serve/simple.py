@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Code, OdfbuildError
 from odfbuild.exchange.passport.forms import form_of
 from odfbuild.exchange.repositories.serve.rights import Caller, MalformedToken, Rights, UnknownToken
 from odfbuild.exchange.repositories.serve.site import Absent, Push, Site
@@ -189,7 +189,7 @@ class Simple:
             try:
                 data = await run_in_threadpool(store.read_raw, hash)
             except OdfbuildError as error:
-                raise Refusal(404 if error.code == "E0802" else 500) from None
+                raise Refusal(404 if error.code == Code.BLOCK_MISSING else 500) from None
             return Response(data, headers=headers, media_type=_OCTETS)
         wanted = cast(ObjectKind, kind)
         file = await run_in_threadpool(self._site.object_file, store, wanted, hash)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odfbuild.errors import IntegrityError, OdfbuildError, StaleHeadError
+from odfbuild.errors import Code, IntegrityError, OdfbuildError, StaleHeadError
 from odfbuild.exchange.repositories.accept import (
     Link,
     accept,
@@ -244,7 +244,8 @@ class Site:
         missing = [each for each in objects if not self.has(alias, each)]
         if missing:
             raise IntegrityError(
-                f"{len(missing)} objects were not sent, such as {missing[0].hash}", code="E0811"
+                f"{len(missing)} objects were not sent, such as {missing[0].hash}",
+                code=Code.OBJECT_MISSING,
             )
         signed = self._pushed_statement(alias, info.get(FILE), links)
         with self.workspace.claim([alias], _WAITING) as claim:

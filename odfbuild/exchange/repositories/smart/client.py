@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
+from odfbuild.errors import Code, IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.exchange.repositories.contract import ObjectFile, Progress, Publication, RawBlock
 from odfbuild.exchange.repositories.simple import distinct, info_bytes
 from odfbuild.exchange.repositories.smart.archive import pack, unpack
@@ -252,7 +252,7 @@ class SmartDataset:
                 if self.head() == head:
                     break
         except RepositoryError as error:
-            if error.code == "E1044" and self.head() == head:
+            if error.code == Code.TRANSFER_CUT_OFF and self.head() == head:
                 return
             raise
         dialogue.close(PUSHED)
@@ -418,4 +418,4 @@ def _finish(futures: Sequence[Future[None]]) -> None:
     """Wait for transfers; the error of the one that failed first is raised."""
     failed = [error for each in wait_for(futures).done if (error := each.exception()) is not None]
     if failed:
-        raise min(failed, key=lambda error: getattr(error, "code", "") == "E1044")
+        raise min(failed, key=lambda error: getattr(error, "code", "") == Code.TRANSFER_CUT_OFF)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from odfbuild.errors import RepositoryError, missing_extra
+from odfbuild.errors import Code, RepositoryError, missing_extra
 from odfbuild.exchange.repositories.smart.messages import (
     MAX_FRAME,
     MAX_MESSAGE,
@@ -211,7 +211,7 @@ def broken(address: str, why: str) -> RepositoryError:
     """The error for a transfer that was cut off."""
     return RepositoryError(
         "the transfer was cut off",
-        code="E1044",
+        code=Code.TRANSFER_CUT_OFF,
         notes=(f"repository: {address}", why, "what is complete is not transferred again"),
         help="run the command again",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odfbuild.errors import InDefinition, IngestError
+from odfbuild.errors import Code, InDefinition, IngestError
 from odfbuild.ingest.secrets import scrub
 from odfbuild.wording import did_you_mean
 
@@ -32,7 +32,7 @@ def not_connected(shown: str, said: str, *, answered: bool = False) -> IngestErr
         return _problem(f"the server of {shown} refuses the login", "E0462", said, _LOGIN)
     return _problem(
         f"cannot connect to {shown}",
-        "E0461",
+        Code.DATABASE_UNREACHABLE,
         said,
         "correct host and port in `fetch.url`, start the server, or run `odfbuild apply` again",
     )
@@ -44,7 +44,7 @@ def refused(shown: str, called: str, said: str, code: str | None) -> IngestError
     if code is None or code.startswith(_CUT_OFF):
         return _problem(
             f"the connection to {shown} was lost while {called} was read",
-            "E0461",
+            Code.DATABASE_UNREACHABLE,
             said,
             "run `odfbuild apply` again: nothing was committed, and nothing is lost",
         )
@@ -57,15 +57,17 @@ def refused(shown: str, called: str, said: str, code: str | None) -> IngestError
         )
     if code in _MISSING_TABLE:
         help = "correct the name behind `#`, with its schema: #public.orders"
-        return _problem(f"{of} is not there", "E0463", said, help)
+        return _problem(f"{of} is not there", Code.NO_SUCH_TABLE, said, help)
     if code in _NO_RIGHT:
         help = "grant the user the right: GRANT SELECT ON … TO …"
-        return _problem(f"{of} may not be read by this user", "E0463", said, help)
+        return _problem(f"{of} may not be read by this user", Code.NO_SUCH_TABLE, said, help)
     if code in _MISSING_COLUMN:
         help = "correct `query` in `fetch.url`, or restore the column"
         return _problem(f"{of} names a column that is not there", "E0464", said, help)
     if code == _IN_USE:
-        return _problem(f"another process reads the changes of {of}", "E0494", said, "wait for it")
+        return _problem(
+            f"another process reads the changes of {of}", Code.SLOT_IN_USE, said, "wait for it"
+        )
     help = "correct `fetch.url`, or the rows that the note is about"
     return _problem(f"{of} fails", "E0472", said, help)
 
@@ -73,7 +75,7 @@ def refused(shown: str, called: str, said: str, code: str | None) -> IngestError
 def missing_table(shown: str, called: str, tables: Sequence[str], name: str) -> IngestError:
     """The error for a file without the table."""
     help = did_you_mean(name, tables, f"the tables are: {', '.join(tables) or 'none'}")
-    return _problem(f"{called} of {shown} is not there", "E0463", "", help)
+    return _problem(f"{called} of {shown} is not there", Code.NO_SUCH_TABLE, "", help)
 
 
 def missing_file(shown: str) -> IngestError:
@@ -140,7 +142,7 @@ def unfit(shown: str, name: str, declared: str, why: str) -> IngestError:
     """The error for a value that no type of a dataset can hold."""
     return _problem(
         f"column '{name}' ({declared}) of {shown} has a value that does not fit: {why}",
-        "E0466",
+        Code.VALUE_DOES_NOT_FIT,
         "",
         "correct the value, or read the column as text: query=SELECT …, "
         f"CAST({name} AS TEXT) AS {name} FROM …",

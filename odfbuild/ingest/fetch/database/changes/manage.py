@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Literal
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.database.address import Wanted, named, quoted, wanted
 from odfbuild.ingest.fetch.database.changes.facts import Facts, check_table, look
 from odfbuild.ingest.fetch.database.changes.problems import may_not, slot_lost, unsuitable
@@ -168,6 +168,6 @@ class ChangesSource:
         ]
 
     def _may_not(self, error: IngestError, what: str, statements: list[str]) -> IngestError:
-        if error.code in ("E0461", "E0494"):
+        if error.code in (Code.DATABASE_UNREACHABLE, Code.SLOT_IN_USE):
             return error
         return may_not(self._shown, what, error.notes, statements)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odfbuild.errors import InDefinition, IngestError
+from odfbuild.errors import Code, InDefinition, IngestError
 
 _URL = InDefinition.of("fetch", "url")
 _AGAIN = (
@@ -61,7 +61,7 @@ def slot_in_use(shown: str, slot: str) -> IngestError:
     """The error for a slot that somebody else reads."""
     return _problem(
         f"another process reads the replication slot '{slot}' of {shown}",
-        "E0494",
+        Code.SLOT_IN_USE,
         "wait for it to end, or let each dataset and environment have a slot of its own: "
         "`changes=NAME` in `fetch.url`",
     )

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.database.address import Wanted
 from odfbuild.ingest.fetch.database.changes.facts import Facts, check_table, look
@@ -213,7 +213,9 @@ class _Step:
             yield
         except IngestError as error:
             # Of an error in a stream of rows, the library does not tell the code.
-            if error.code != "E0463" and not any("replication role" in n for n in error.notes):
+            if error.code != Code.NO_SUCH_TABLE and not any(
+                "replication role" in n for n in error.notes
+            ):
                 raise
             what = f"reading the replication slot '{self._slot}'"
             statement = "ALTER ROLE … REPLICATION, for the user in `fetch.url`"
@@ -289,7 +291,7 @@ class _Step:
             try:
                 found = self._peek(database, facts, position, self._until, most)
             except IngestError as error:
-                if error.code != "E0466":
+                if error.code != Code.VALUE_DOES_NOT_FIT:
                     raise
                 if has_failed or most == 1:
                     lsn = spelled(position.lsn)
