@@ -33,7 +33,6 @@ PSEUDONYM = "p-"
 PSEUDONYM_DIGITS = 16
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = str.maketrans("-_", "+/")
-_TAKE_BACK = pa.array([RETRACT, CORRECT_FROM], pa.int32())
 _MOST = 200_000
 """Subjects whose ciphers, and last values, are kept."""
 
@@ -106,7 +105,9 @@ def _as_committed(
     made: pa.RecordBatch, before: pa.RecordBatch, scope: PersonalColumns, operation: str
 ) -> pa.RecordBatch:
     """Encrypted records, in which those that take others back have values that nobody can read."""
-    taken = pc.is_in(before.column(operation), value_set=_TAKE_BACK)
+    # Made here: an array imports pandas, which other readers do without.
+    take_back = pa.array([RETRACT, CORRECT_FROM], pa.int32())
+    taken = pc.is_in(before.column(operation), value_set=take_back)
     for name in scope.subjects:
         at = before.schema.get_field_index(name)
         if at < 0:
