@@ -6,7 +6,9 @@ second run adds the statements that are missing; what was said is not said twice
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
 
 from odfbuild.apply.tables import publish_table
 from odfbuild.errors import PersonalDataError
@@ -22,7 +24,7 @@ from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.stewardship import erasures, sign_statement
 from odfbuild.store.subject_keys import KeyStore
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.outcome import TableOutcome
+from odfbuild.survey.outcome import Status, TableOutcome
 from odfbuild.values import Value
 
 
@@ -117,8 +119,25 @@ def erase(
         destroyed = keys.destroy(plan.subjects)
         now = plan_erasure(config, workspace, plan.subjects)
         stated = [e.dataset for e in now.found if _state(config, workspace, keys, e)]
-    tables = [publish_table(config, workspace, each) for each in _tables(config, now.found)]
-    return Erased(keys=destroyed, stated=tuple(stated), tables=tuple(tables))
+    tables = tuple(_written(config, workspace, _tables(config, now.found)))
+    return Erased(keys=destroyed, stated=tuple(stated), tables=tables)
+
+
+def _written(
+    config: Config, workspace: Workspace, tables: Sequence[Table]
+) -> Iterator[TableOutcome]:
+    """Write tables anew, and remove their earlier states at once: these have the values, too."""
+    if not tables:
+        return
+    from odfbuild.inspect.tables import collect_tables
+
+    for table in tables:
+        outcome = publish_table(config, workspace, table)
+        cleaned = collect_tables(config, workspace, [table], timedelta(), dry_run=False)
+        error = next((each.error for each in cleaned if each.error is not None), None)
+        if outcome.error is None and error is not None:
+            outcome = replace(outcome, status=Status.FAILED, error=error)
+        yield outcome
 
 
 def _state(config: Config, workspace: Workspace, keys: KeyStore, found: SubjectRecords) -> bool:

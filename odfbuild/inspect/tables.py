@@ -54,7 +54,7 @@ def opened(
     records = records_of(workspace, table.dataset, view=table.view, audience="public")
     check_columns(table, records.stored.state)
     with scratch_folder(config.cache, "table") as scratch, reaching(table):
-        yield open_table(TableSpec(table, records.schema, scratch)), records
+        yield open_table(TableSpec(table, records.schema, scratch, records.personal)), records
 
 
 def look_at(config: Config, workspace: Workspace, table: Table) -> TableFacts:

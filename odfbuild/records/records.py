@@ -63,6 +63,11 @@ class Records:
         scope = found.scope.within(stored.schema.names) if found else None
         return replace(found, scope=scope) if found and scope else None
 
+    @property
+    def personal(self) -> frozenset[str]:
+        """The names of its personal columns, whatever is shown of them."""
+        return frozenset(self.shown.scope.subjects) if self.shown is not None else frozenset()
+
     @cached_property
     def retracted(self) -> Retracted:
         """What the current state leaves out."""

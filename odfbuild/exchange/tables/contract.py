@@ -82,11 +82,13 @@ class TableSpec:
 
     `schema` has the columns of its view, partition columns included, in the order of the dataset.
     `scratch` is a folder of this process for files that are made before they are where they belong.
+    Metadata that outlives data files has no values of `personal` columns.
     """
 
     table: Table
     schema: pa.Schema
     scratch: Path
+    personal: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

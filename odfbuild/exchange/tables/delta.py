@@ -210,6 +210,12 @@ class DeltaFormat:
                 "delta.logRetentionDuration": keep,
                 "delta.deletedFileRetentionDuration": keep,
             }
+            if self._spec.personal:
+                names = [
+                    name for name in self._spec.schema.names if name not in self._spec.personal
+                ]
+                quoted = (f"`{name.replace('`', '``')}`" for name in names)
+                configuration["delta.dataSkippingStatsColumns"] = ",".join(quoted)
             return {"mode": "error", "configuration": configuration, **layout}
         if replaced is None:
             return {"mode": "overwrite", "schema_mode": "overwrite", **layout}

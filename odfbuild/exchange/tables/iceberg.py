@@ -233,6 +233,7 @@ class IcebergFormat:
             "commit.retry.num-retries": "0",
             "write.target-file-size-bytes": str(self._spec.table.target_file_size),
             "write.metadata.delete-after-commit.enabled": "true",
+            **{f"write.metadata.metrics.column.{each}": "none" for each in self._spec.personal},
         }
         made = self._catalogue.create_table_transaction(
             self._identifier, self._schema, location=self._address, properties=properties

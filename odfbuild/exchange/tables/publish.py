@@ -74,7 +74,7 @@ def publish(
     state = records.stored.state
     check_columns(table, state)
     with scratch_folder(config.cache, "table") as scratch, reaching(table):
-        opened = open_table(TableSpec(table, records.schema, scratch))
+        opened = open_table(TableSpec(table, records.schema, scratch, records.personal))
         present = opened.read_state()
         pin = pin_of(table, state, records.stored.committed.store)
         lacks = Behind(anew) if anew else _lacks(table, present, pin, records)
