@@ -187,3 +187,18 @@ def test_planning_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_layout_of_values_is_the_same_whatever_else_a_process_has_loaded() -> None:
+    script = (
+        "import sys; {}; from odfbuild.odf.chain.projection import layout, Projection;"
+        "print(layout(Projection))"
+    )
+    loaded = ("pass", "import odfbuild.odf.model.messages", "import odfbuild.cli.main")
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script.format(each)], capture_output=True, text=True, check=True
+        ).stdout
+        for each in loaded
+    }
+    assert len(said) == 1

@@ -12,6 +12,7 @@ from dataclasses import field, fields, replace
 from operator import attrgetter
 from types import SimpleNamespace
 
+from odfbuild.odf import model
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
     AddData,
@@ -96,6 +97,12 @@ class Projection(Value, kw_only=True):
         return tuple(each for each in self.inputs if each.dataset_id in present)
 
 
+_OBJECTS = tuple(
+    each for each in vars(model).values() if isinstance(each, type) and issubclass(each, Record)
+)
+"""Objects of blocks. Those of engines are loaded or not: all subclasses would not be the same."""
+
+
 def layout(*classes: type[Value]) -> str:
     """A text that changes whenever values of these classes would be understood differently.
 
@@ -107,7 +114,7 @@ def layout(*classes: type[Value]) -> str:
         Timestamp,
         DatasetId,
         DatasetAlias,
-        *Record.__subclasses__(),
+        *_OBJECTS,
     ]
     found = sorted((each.__name__, each.__struct_fields__) for each in parts)
     return hashlib.sha256(repr(found).encode()).hexdigest()
