@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_an_erased_person_is_unreadable_and_the_chains_say_why(
     assert "erased subjects" in verified
     assert "'people': erased: values of 1 person in 2 records" in ours.run("log", "people").err
     statement = (ours.root / "chains" / "people" / "info" / "statements").read_bytes()
-    assert b"ada" not in statement
+    assert not re.search(rb"\bada\b", statement)  # a hash may have these letters
 
     again = ours.run("erase", "ada", "-y", "--json").data
     assert (again["destroyed"], again["stated"]) == (0, [])
