@@ -212,17 +212,21 @@ def _confirmed(
     from odfbuild.plan.model import drops_history, takes_engine
     from odfbuild.report.plan.text import render_plan
 
-    names = [each.name for each in plan.datasets if drops_history(each)]
-    names += [each.dataset for each in plan.retention if each.happens]
-    ask = not auto_approve and (bool(names) or (plan.has_changes and console.interactive))
+    dropped = [each.name for each in plan.datasets if drops_history(each)]
+    withdrawn = [each.dataset for each in plan.retention if each.happens]
+    ask = not auto_approve and (
+        bool(dropped or withdrawn) or (plan.has_changes and console.interactive)
+    )
     if not as_json:
         console.result(render_plan(plan, color=console.color, full=False))
     elif ask:
         console.note(render_plan(plan, full=False))
     if todo and (plan.promotes is None or any(map(takes_engine, plan.datasets))):
         require_engine("`odfbuild apply`")
-    what = "replaces the history of" if plan.promotes else "deletes, rebuilds or withdraws"
-    refusal = f"nothing was applied: the plan {what} {', '.join(names)}"
+    what = "replaces the history of" if plan.promotes else "deletes or rebuilds"
+    told = [f"{what} {', '.join(dropped)}"] if dropped or not withdrawn else []
+    told += [f"withdraws records of {', '.join(withdrawn)}"] if withdrawn else []
+    refusal = f"nothing was applied: the plan {' and '.join(told)}"
     return not ask or approved(console, auto_approve, "Do this?", refusal)
 
 

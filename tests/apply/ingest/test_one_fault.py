@@ -232,7 +232,7 @@ def test_nine_of_ten_are_shown_checked_and_committed_when_one_cannot_be(
     planned = json.loads(world.program("plan", "--json").out)
     runs = {each["name"] for each in planned["datasets"] if "run" in str(each["actions"])}
     assert runs >= set(OTHERS)
-    listed = json.loads(world.program.ok("ls", "--json").out)
+    listed = json.loads(world.program("ls", "--json").out)
     assert {each["name"]: each["status"] for each in listed}["other3"] == "stale"
     grouped = json.loads(world.program.ok("status", "--json").out)["groups"]
     assert set(OTHERS) <= set(grouped["stale"])
