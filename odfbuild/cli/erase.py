@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import exit_code_of
 from odfbuild.cli.options import (
     ApproveOption,
     JsonOptions,
@@ -70,7 +71,7 @@ def erase(
         console.result(render_erased(done, color=console.color))
     errors = [each.error for each in done.tables if each.error is not None]
     console.error(*errors)
-    return max((each.exit_code for each in errors), default=0)
+    return exit_code_of(errors)
 
 
 def _listed(file: Path | None) -> list[str]:

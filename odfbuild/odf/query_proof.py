@@ -111,6 +111,34 @@ class Proof(Value):
         return True
 
 
+class OfDataset(Signable, Protocol):
+    """What the key of a dataset vouches for."""
+
+    @property
+    def dataset_id(self) -> DatasetId:
+        """The dataset, whose identity is the public half of its key."""
+        ...
+
+
+def sign_as_dataset(said: OfDataset, key: Ed25519PrivateKey) -> Proof:
+    """Sign what a dataset says; `ValueError` when this is not the key of that dataset."""
+    if DatasetId(key.public_key().public_bytes_raw()) != said.dataset_id:
+        raise ValueError("not the key of this dataset")
+    return sign(said, key)
+
+
+def is_signed_by_dataset(said: OfDataset, proof: Proof) -> bool:
+    """Whether the dataset's own key signed it; `ModuleNotFoundError` without cryptography."""
+    return proof.signer == said.dataset_id.did_key and proof.holds_for(said)
+
+
+def why_forged(said: OfDataset, proof: Proof, dataset_id: DatasetId) -> str | None:
+    """Why nobody should take it for what that dataset says, as the end of a sentence."""
+    if said.dataset_id != dataset_id:
+        return "is about another dataset"
+    return None if is_signed_by_dataset(said, proof) else "is not signed with the dataset's key"
+
+
 class DatasetAt(Value):
     """A dataset that a request read: what the query calls it, its identity, the block."""
 

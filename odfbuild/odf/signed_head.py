@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.query_proof import Proof, sign
+from odfbuild.odf.query_proof import Proof, is_signed_by_dataset, sign_as_dataset
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.values import Value
 
@@ -58,9 +58,7 @@ class SignedHead(Value):
     @classmethod
     def sign(cls, statement: Statement, key: Ed25519PrivateKey) -> Self:
         """Sign a statement; `ValueError` when this is not the key of its dataset."""
-        if DatasetId(key.public_key().public_bytes_raw()) != statement.dataset_id:
-            raise ValueError("not the key of this dataset")
-        return cls(statement, sign(statement, key))
+        return cls(statement, sign_as_dataset(statement, key))
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -97,8 +95,7 @@ class SignedHead(Value):
     @property
     def holds(self) -> bool:
         """Whether the dataset's own key signed it; `ModuleNotFoundError` without cryptography."""
-        signer = self.statement.dataset_id.did_key
-        return self.proof.signer == signer and self.proof.holds_for(self.statement)
+        return is_signed_by_dataset(self.statement, self.proof)
 
 
 def _number(value: Any) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.query_proof import Proof, canonical_json, sign
+from odfbuild.odf.query_proof import Proof, canonical_json, is_signed_by_dataset, sign_as_dataset
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.values import Value
 
@@ -111,9 +111,7 @@ class Signed(Value):
     @classmethod
     def sign(cls, statement: Statement, key: Ed25519PrivateKey) -> Self:
         """Sign a statement; `ValueError` when this is not the key of its dataset."""
-        if DatasetId(key.public_key().public_bytes_raw()) != statement.dataset_id:
-            raise ValueError("not the key of this dataset")
-        return cls(statement, sign(statement, key))
+        return cls(statement, sign_as_dataset(statement, key))
 
     @property
     def line(self) -> bytes:
@@ -124,8 +122,7 @@ class Signed(Value):
     @property
     def holds(self) -> bool:
         """Whether the dataset's own key signed it; `ModuleNotFoundError` without cryptography."""
-        signer = self.statement.dataset_id.did_key
-        return self.proof.signer == signer and self.proof.holds_for(self.statement)
+        return is_signed_by_dataset(self.statement, self.proof)
 
     @classmethod
     def parse(cls, line: bytes) -> Self:

@@ -14,6 +14,7 @@ from odfbuild.errors import PersonalDataError
 from odfbuild.extras import require_cryptography
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.query_proof import why_forged
 from odfbuild.odf.stewardship import (
     FILE,
     Erasure,
@@ -68,11 +69,8 @@ def checked_statements(
         require_cryptography("signatures of statements")
     for each in found:
         said = each.statement
-        if said.dataset_id != dataset_id:
-            why = "is about another dataset"
-        elif not each.holds:
-            why = "is not signed with the dataset's key"
-        else:
+        why = why_forged(said, each.proof, dataset_id)
+        if why is None:
             continue
         raise PersonalDataError(
             f"a statement about '{name}' is forged: it {why}",

@@ -32,7 +32,7 @@ from odfbuild.project.decode import decode_bytes, decode_file
 from odfbuild.records.records import newest_records, records_of
 from odfbuild.report.chain import log_to_data, render_log
 from odfbuild.store.branches import BranchInfo
-from odfbuild.store.statements import seen_statement
+from odfbuild.store.signed_heads import seen_statement
 from odfbuild.store.workspace import Workspace
 from tests.apply.bench import Bench
 from tests.inspect.verify.hostile import committed, mutated, slices

@@ -38,7 +38,7 @@ from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import renew
-from odfbuild.store.statements import keep_statement
+from odfbuild.store.signed_heads import keep_statement
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 

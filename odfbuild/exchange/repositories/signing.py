@@ -16,7 +16,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.statements import ASK, check_signature, read_statement, seen_statement
+from odfbuild.store.signed_heads import ASK, check_signature, read_statement, seen_statement
 
 if TYPE_CHECKING:
     from odfbuild.exchange.repositories.contract import RemoteDataset

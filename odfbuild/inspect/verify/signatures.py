@@ -14,7 +14,7 @@ from odfbuild.inspect.verify.finding import Finding, fault
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.signed_head import FILE, Statement
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.statements import check_signature, seen_statement
+from odfbuild.store.signed_heads import check_signature, seen_statement
 from odfbuild.store.workspace import Workspace
 
 

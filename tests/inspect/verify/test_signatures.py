@@ -15,7 +15,7 @@ from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.findings.verification import render_verdict, verdict_to_data
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.statements import keep_statement
+from odfbuild.store.signed_heads import keep_statement
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import NOW, create, info

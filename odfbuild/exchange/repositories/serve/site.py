@@ -52,7 +52,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import make_folder, read_inside
 from odfbuild.store.garbage import renew
-from odfbuild.store.statements import keep_statement, seen_statement
+from odfbuild.store.signed_heads import keep_statement, seen_statement
 from odfbuild.store.stewardship import THERE, checked_statements
 from odfbuild.store.storage import ObjectKind
 

@@ -22,7 +22,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.statements import seen_statement
+from odfbuild.store.signed_heads import seen_statement
 from odfbuild.store.workspace import Workspace
 from tests.conformance.vectors import found as vectors
 from tests.exchange.repositories.chains import (

@@ -21,7 +21,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.statements import keep_statement
+from odfbuild.store.signed_heads import keep_statement
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import NOW, create, info, workspace
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from odfbuild.errors import IntegrityError
 from odfbuild.extras import require_cryptography
 from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.query_proof import why_forged
 from odfbuild.odf.signed_head import FILE, SignedHead
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import make_folder, read_inside, write_file
@@ -65,11 +66,8 @@ def check_signature(signed: SignedHead, dataset_id: DatasetId, name: str, place:
     """
     require_cryptography("signatures of heads")
     said = signed.statement
-    if said.dataset_id != dataset_id:
-        why = "is about another dataset"
-    elif not signed.holds:
-        why = "is not signed with the dataset's key"
-    else:
+    why = why_forged(said, signed.proof, dataset_id)
+    if why is None:
         return
     raise IntegrityError(
         f"the signed head of '{name}' is forged: it {why}",
