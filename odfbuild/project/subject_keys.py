@@ -31,9 +31,13 @@ def required_keys(config: Config) -> KeyStore:
     """The same; `PersonalDataError` E1627 where none are configured."""
     keys = key_store(config)
     if keys is None:
+        undeclared = (
+            "`personal` in odfbuild.yaml declares no columns, so nothing has been encrypted"
+        )
         raise PersonalDataError(
             "this machine has no keys of subjects",
             code="E1627",
+            notes=() if config.personal else (undeclared,),
             help="run the command where they are; their place is `personal: {keys: …}` of the "
             "machine's configuration",
         )

@@ -268,6 +268,21 @@ def test_what_erase_needs_is_told(
     assert raised.value.code == code
 
 
+def test_a_project_that_declares_nothing_personal_is_told_so(
+    project: Callable[[str], Project],
+) -> None:
+    made = project("{}")
+    with pytest.raises(PersonalDataError) as raised:
+        made.erase("ada")
+    assert any("declares no columns" in each for each in raised.value.notes)
+    settings = made.root / "odfbuild.yaml"
+    entry = "  personal: [{match: [people], columns: [name], subject: person}]\n"
+    settings.write_text(settings.read_text() + entry)
+    with pytest.raises(PersonalDataError) as raised:
+        made.erase("ada")
+    assert (raised.value.code, raised.value.notes) == ("E1627", ())
+
+
 def test_a_person_without_records_can_be_erased_and_keys_be_wrapped_anew(
     project: Callable[[str], Project], tmp_path: Path
 ) -> None:
