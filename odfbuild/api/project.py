@@ -307,20 +307,17 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
 
         Text of `grace` is a number and a unit: `36h`.
 
-        Without `datasets` also closed branches, once they are older than odfbuild.yaml says.
+        Without `datasets` also closed branches, once they are older than odfbuild.yaml says. Of
+        published tables, what only old states need; `errors` of the result tell what was left.
         """
-        from odfbuild.apply.branches import plan_deletion
-        from odfbuild.apply.collect import collect
-        from odfbuild.inspect.closed_branches import overdue
+        from odfbuild.apply.collect import collect_project
 
         config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - age(grace, "grace").total_seconds()
         waiting = Waiting(seconds=lock_timeout)
-        closed = overdue(config, workspace) if names is None else ()
-        branches = plan_deletion(config, workspace, closed)
-        return collect(
-            workspace, names, before=before, dry_run=dry_run, branches=branches, waiting=waiting
+        return collect_project(
+            config, workspace, names, before=before, dry_run=dry_run, waiting=waiting
         )
 
     def pull(

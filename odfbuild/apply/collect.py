@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from odfbuild.apply.branches import BranchDeletion, delete_claimed
+from odfbuild.apply.branches import BranchDeletion, delete_claimed, plan_deletion
 from odfbuild.apply.withdraw import remove_withdrawn
 from odfbuild.errors import OdfbuildError
 from odfbuild.store.claims import NOT_WAITING, Waiting
@@ -22,18 +23,30 @@ from odfbuild.store.garbage import (
 )
 from odfbuild.store.workspace import Workspace
 
+if TYPE_CHECKING:
+    from odfbuild.inspect.tables import TableGarbage
+    from odfbuild.project.model import Config
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
     """What is garbage; `held` are datasets that other processes have locked, `damaged` broken ones.
 
-    Of both nothing is collected. `branches` are deleted before the rest.
+    Of both nothing is collected. `branches` are deleted before the rest. `tables` are what only
+    old states of published tables need; `None`: the project publishes none.
     """
 
     garbage: tuple[Garbage, ...]
     branches: tuple[BranchDeletion, ...] = ()
     held: tuple[str, ...] = ()
     damaged: tuple[OdfbuildError, ...] = ()
+    tables: tuple[TableGarbage, ...] | None = None
+
+    @property
+    def errors(self) -> tuple[OdfbuildError, ...]:
+        """What is wrong with datasets and tables of which nothing was collected."""
+        of_tables = (each.error for each in self.tables or ())
+        return (*self.damaged, *(error for error in of_tables if error is not None))
 
     @property
     def is_disposable(self) -> bool:
@@ -44,6 +57,36 @@ class Collection:
     def size(self) -> int:
         """Bytes of all that goes."""
         return sum(each.size for each in self.garbage) + sum(each.size for each in self.branches)
+
+
+def collect_project(
+    config: Config,
+    workspace: Workspace,
+    names: Sequence[str] | None,
+    *,
+    before: float,
+    dry_run: bool,
+    fetch: bool = False,
+    waiting: Waiting = NOT_WAITING,
+) -> Collection:
+    """`collect`, also of closed branches where `names` is `None`, and of published tables.
+
+    With `fetch` remotes of Git are asked which branches there are.
+    """
+    from odfbuild.inspect.closed_branches import overdue
+
+    closed = overdue(config, workspace, fetch=fetch) if names is None else ()
+    branches = plan_deletion(config, workspace, closed)
+    found = collect(
+        workspace, names, before=before, dry_run=dry_run, branches=branches, waiting=waiting
+    )
+    if not config.tables:
+        return found
+    from odfbuild.inspect.tables import collect_tables
+    from odfbuild.project.tables.declared import declared_tables
+
+    tables = declared_tables(config, workspace.aliases() if names is None else names)
+    return replace(found, tables=collect_tables(config, workspace, tables, dry_run=dry_run))
 
 
 def collect(
