@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
@@ -41,10 +41,11 @@ class Progress:
         """How many records of its inputs were read, each counted once."""
         return sum(self._read.values())
 
-    def read(self, files: Iterable[Path]) -> None:
-        """Count the records in data files of inputs."""
+    def read(self, files: Iterable[Path], counted: Mapping[Path, int]) -> None:
+        """Count the records in data files of inputs; how many others have was `counted`."""
         import pyarrow.parquet as pq
 
+        self._read.update(counted)
         for file in files:
             if file not in self._read:
                 self._read[file] = pq.read_metadata(file).num_rows

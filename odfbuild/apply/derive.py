@@ -193,6 +193,7 @@ def _limit_of(workspace: Workspace, store: DatasetStore, now: Projection) -> Lim
 class Derived(Value):
     """What a step gave, and the data files of inputs that it `read`.
 
+    Of those that were read elsewhere, `counted` says how many records they have.
     `note` says how it was computed, where plans could not tell.
     `late` counts the records that came behind a window, by input.
     """
@@ -201,6 +202,7 @@ class Derived(Value):
     note: str = ""
     late: Mapping[str, int] = field(default_factory=dict)
     read: frozenset[Path] = frozenset()
+    counted: Mapping[Path, int] = field(default_factory=dict)
 
 
 def stage_transform(
@@ -218,7 +220,6 @@ def stage_transform(
     """
     state = transaction.state
     vocab = vocabulary_of(state.vocab)
-    steps = [each.step for each in inputs]
     derived = Derived()
     data = told = None
     if is_computed(state, inputs):
@@ -246,14 +247,30 @@ def stage_transform(
         late = _late(result.choice, task, inputs)
         read = committed_files(result.read, [each.store for each in inputs])
         derived = Derived(staged.records if staged else 0, note, late, read)
+    wrong = record_step(transaction, inputs, data, scratch, told)
+    return replace(derived, note="; ".join(filter(None, (derived.note, wrong))))
+
+
+def record_step(
+    transaction: Transaction,
+    inputs: Sequence[StepInput],
+    data: DataSlice | None,
+    scratch: Path,
+    told: Told | None = None,
+) -> str:
+    """Add the event of a step that gave `data`, unless there is nothing to tell.
+
+    Returns what was wrong with what a program `told`.
+    """
+    state = transaction.state
+    steps = [each.step for each in inputs]
     advances = any(step.advances for step in steps)
     if data is None and not advances and not state.query_waits:
-        return derived
+        return ""
     promised = [step.watermark for step in steps]
-    watermark = output_watermark(state.watermark, promised)
+    watermark, wrong = output_watermark(state.watermark, promised), ""
     if told is not None:
         watermark, wrong = told_watermark(state.watermark, told.watermark, promised)
-        derived = replace(derived, note="; ".join(filter(None, (derived.note, wrong))))
     event_inputs = tuple(step.as_event() for step in steps)
     limit = transaction.workspace.limit
     checkpoint = _kept(transaction, told) if told is not None else None
@@ -278,7 +295,7 @@ def stage_transform(
             new_watermark=watermark,
         )
     )
-    return derived
+    return wrong
 
 
 def _check_columns(transaction: Transaction, result: TransformResult, vocab: Vocabulary) -> None:

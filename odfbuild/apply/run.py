@@ -16,6 +16,7 @@ from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.following import Following
+from odfbuild.apply.in_pieces import stage_in_pieces
 from odfbuild.apply.ingest import (
     Ingested,
     fetch_context,
@@ -453,9 +454,12 @@ class _Run:
             )
             transaction.add(*([release] if release else []))
             planned = item.pending.computation if item.pending is not None else None
-            derived = stage_transform(transaction, self.engine.get, inputs, scratch, planned)
+            settings = self.project.config.engine
+            derived = stage_in_pieces(
+                transaction, self.engine.get, inputs, scratch, settings
+            ) or stage_transform(transaction, self.engine.get, inputs, scratch, planned)
             progress.add(transaction.commit(), derived.records)
-            progress.read(derived.read)
+            progress.read(derived.read, derived.counted)
             progress.late.update(derived.late)
             note = derived.note or note
             shutil.rmtree(scratch, ignore_errors=True)

@@ -22,6 +22,7 @@ from odfbuild.values import Value
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
     from odfbuild.errors import Location
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
@@ -450,6 +451,13 @@ class Engine(Protocol):
 
         They have the same transformation, and inputs with the same columns. `None`: they have to be
         carried out one by one, also where that will raise an error.
+        """
+        ...
+
+    def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
+        """Carry out steps by tasks that write their slices to the storage; one for each step.
+
+        `None`: they have to be carried out by `transform`, also where that will raise an error.
         """
         ...
 

@@ -53,6 +53,17 @@ class AnsweredBy(StrEnum):
         return '"' if self is AnsweredBy.DUCKDB else "`"
 
 
+class SlicesBy(StrEnum):
+    """Who writes the slices of a large step, of a query that handles each record alone.
+
+    `auto`: executors, if the project has a storage and Spark is a cluster.
+    """
+
+    AUTO = "auto"
+    EXECUTORS = "executors"
+    COORDINATOR = "coordinator"
+
+
 LONG_WORK_BYTES = 256 << 20
 """A step that reads more input than this is long work."""
 
@@ -87,6 +98,14 @@ class EngineSettings(Value, kw_only=True):
         "What answers `odfbuild sql`: spark, or duckdb, which answers at once in its own dialect",
     )
     conf: Mapping[str, str] = setting({}, "More settings of Spark, by name")
+    slices: SlicesBy = setting(
+        SlicesBy.AUTO,
+        "Who reads and writes slices of large steps: executors, in the project's storage, or the "
+        "coordinator; auto: executors of a cluster, for steps that read more than `sliceSize`",
+    )
+    slice_size: Annotated[
+        str, Fits(minLength=1, pattern=r"^\d+[kKmMgGtT]?$", examples=["256m"])
+    ] = setting("256m", "How much of its input goes into one slice that an executor writes")
     sandbox: Sandbox = setting(Sandbox.AUTO, "Fences of the operating system around Spark")
     resident: Resident = setting(
         Resident.NEVER,

@@ -53,7 +53,7 @@ class StagedSlice(Value):
     @property
     def records(self) -> int:
         """Number of records in the file."""
-        return self.data.offset_interval.end - self.data.offset_interval.start + 1
+        return self.data.records
 
 
 def dataset_schema(result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
@@ -106,21 +106,53 @@ def write_slice(
 ) -> StagedSlice | None:
     """Write the records of `result` to `target` with offsets from `first_offset`.
 
-    `schema` is the dataset's, `sealing` encrypts what is personal. Records of a time after
-    `counts_until` do not count in the largest event time. Returns `None`, and leaves no file, when
-    there are no records.
+    `sealing` encrypts what is personal; all else is as for `write_records`.
+    """
+    most = 0 if _are_few(result) else _AHEAD
+    records = ahead(records_of(result, vocab), most)
+    return write_records(
+        records,
+        dataset=dataset,
+        schema=schema,
+        vocab=vocab,
+        first_offset=first_offset,
+        system_time=system_time,
+        target=target,
+        counts_until=counts_until,
+        sealing=None if result.sealed else sealing,
+        most=most,
+    )
+
+
+def write_records(
+    records: Iterable[pa.RecordBatch],
+    *,
+    dataset: str,
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    first_offset: int,
+    system_time: Timestamp,
+    target: Path,
+    counts_until: Timestamp | None = None,
+    sealing: Convert | None = None,
+    most: int = 0,
+) -> StagedSlice | None:
+    """Write `records`, as `records_of` gives them, to `target` with offsets from `first_offset`.
+
+    `schema` is the dataset's. Records of a time after `counts_until` do not count in the largest
+    event time. Up to `most` batches wait for each thread that takes part; 0: there is one thread.
+    Returns `None`, and leaves no file, when there are no records.
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
-    most = 0 if _are_few(result) else _AHEAD
     hashed = Worker(hasher.update, most)
     file: SliceFile | None = None
     rows = ahead_of_time = 0
     latest: int | None = None
     try:
         # Reading and merging, finishing, hashing and writing all work outside of Python's lock.
-        parts = _evenly(ahead(records_of(result, vocab), most), _BATCH_ROWS)
-        if sealing is not None and not result.sealed:
+        parts = _evenly(records, _BATCH_ROWS)
+        if sealing is not None:
             parts = map(sealing, parts)
         finished = _finished(parts, schema, vocab, first_offset, system_time, dataset)
         for batch in ahead(finished, most):

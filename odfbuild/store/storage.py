@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from odfbuild.errors import EnvironmentProblem, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.files import PENDING, make_folder, move_file
-from odfbuild.store.place import Folder, Place
+from odfbuild.store.place import Folder, Place, PlacedFile
 from odfbuild.store.remote import CREDENTIALS, EXTRAS, is_failure, why
 
 ObjectKind = Literal["data", "checkpoints"]
@@ -47,7 +47,7 @@ class Storage:
 
     def __init__(self, address: str, root: Path) -> None:
         self.address = address
-        self._root = root
+        self.root = root
         self._opened: Place | None = None
         self._failed: tuple[EnvironmentProblem | None, float] = (None, 0.0)
 
@@ -68,6 +68,10 @@ class Storage:
             return False
         self._ask(lambda place: place.upload(file, name))
         return True
+
+    def upload(self, kind: ObjectKind, hash: Multihash, file: Path) -> None:
+        """Copy `file` like `put`, also over what is there already, which looks new then."""
+        self._ask(lambda place: place.upload(file, f"{kind}/{hash}"))
 
     def get(self, kind: ObjectKind, hash: Multihash, target: Path) -> bool:
         """Bring an object to the file `target`; false when it is not there.
@@ -111,6 +115,14 @@ class Storage:
         """Write a small file, whose name says what its bytes are."""
         self._ask(lambda place: place.write(name, data))
 
+    def discard(self, name: str) -> None:
+        """Remove a file that nothing refers to, if it is there."""
+        self._ask(lambda place: place.remove(name))
+
+    def files(self, name: str) -> list[PlacedFile]:
+        """All files below `name`."""
+        return self._ask(lambda place: list(place.files(name)))
+
     def remove(self, objects: Collection[tuple[ObjectKind, Multihash]]) -> None:
         """Remove objects that their owner withdrew, as far as they are there."""
         for kind in {kind for kind, _ in objects}:
@@ -122,7 +134,7 @@ class Storage:
     def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:
             if self._opened is None:
-                self._opened = open_place(self.address, self._root)
+                self._opened = open_place(self.address, self.root)
             return question(self._opened)
         except Exception as error:
             if not is_failure(error):

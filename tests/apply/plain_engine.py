@@ -28,6 +28,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
+from odfbuild.engine.in_pieces import PiecesTask
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -86,6 +87,9 @@ class PlainEngine:
 
     def transform_together(self, tasks: Sequence[TransformTask]) -> Sequence[TransformResult]:
         return [self.transform(task) for task in tasks]
+
+    def write_in_pieces(self, task: PiecesTask) -> None:
+        """It has no executors."""
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """One by one."""

@@ -26,6 +26,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
+from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.process.client import Client, Host
 from odfbuild.errors import Code, EngineError
@@ -92,6 +93,12 @@ class ManyEngines:
         if self._configured(tasks[0].transform) is not None:
             return None
         return self._spark.get().transform_together(tasks)
+
+    def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
+        """See `contract.Engine`; programs have no executors."""
+        if self._configured(task.transform) is not None:
+            return None
+        return self._spark.get().write_in_pieces(task)
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`; programs tell of no single records."""

@@ -24,6 +24,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
+from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
@@ -49,7 +50,7 @@ from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
-from odfbuild.errors import Code, EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError, QueryError
 from odfbuild.fallbacks import fell_back
 from odfbuild.odf.vocabulary import Vocabulary
 
@@ -149,6 +150,29 @@ class SparkEngine:
                 return None if again else derive_together(spark, tasks)
 
         return _or_none(lambda: self._recovery.carry_out(work))
+
+    def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
+        """See `contract.Engine`."""
+        session = self._session
+        if session.remote is not None:
+            return None
+        if session.settings.embedded and session.fences.network:
+            raise EngineProblem(
+                "tasks run Python, which the sandbox around Spark does not allow",
+                code="E1684",
+                dataset=task.dataset,
+                help="leave `slices: executors` out below `engine` in odfbuild.yaml, or write "
+                "`sandbox: off` there, and run only what people whom you trust have defined",
+            )
+
+        def work(again: bool) -> Sequence[WrittenPiece] | None:
+            from odfbuild.engine.spark.pieces.run import write_in_pieces
+
+            with self.request(task.dataset, task.transform) as spark:
+                now = self._session
+                return write_in_pieces(spark, task, now.scratch, now.settings.address)
+
+        return self._recovery.carry_out(work)
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`."""

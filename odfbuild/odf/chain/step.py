@@ -7,7 +7,9 @@ Data Fabric, "Derivative Transformations" (batch step), "Watermark", `ExecuteTra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from enum import IntEnum
+from itertools import pairwise
 from math import inf
 
 from odfbuild.odf.identity import DatasetId
@@ -267,6 +269,41 @@ def next_step(
         watermark_before=interval.watermark_before,
         complete=len(links) == len(interval.links),
     )
+
+
+def in_pieces(step: InputStep, interval: Interval, most_bytes: int) -> tuple[InputStep, ...]:
+    """`step` as steps one after the other, of which each reads slices of up to `most_bytes`.
+
+    Or one slice. `interval` are the blocks of `step`. What follows the last slice is for the last.
+    """
+    links = interval.links
+    ends: list[int] = []
+    taken = 0
+    for end, (_, block) in enumerate(links):
+        event = block.event
+        if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+            if taken and taken + event.new_data.size > most_bytes:
+                ends.append(end)
+                taken = 0
+            taken += event.new_data.size
+    pieces: list[InputStep] = []
+    before = step
+    for start, end in pairwise((0, *ends, len(links))):
+        part = Interval(links[start:end], before.watermark if pieces else step.watermark_before)
+        slices = part.promised_slices
+        before = replace(
+            step,
+            prev_block=before.new_block if pieces else step.prev_block,
+            new_block=links[end - 1][0],
+            prev_offset=before.new_offset if pieces else step.prev_offset,
+            new_offset=slices[-1][0].offset_interval.end,
+            promised_slices=slices,
+            watermarks=_watermarks(part.links),
+            watermark_before=part.watermark_before,
+            complete=step.complete and end == len(links),
+        )
+        pieces.append(before)
+    return tuple(pieces)
 
 
 def recorded_step(recorded: ExecuteTransformInput, interval: Interval) -> InputStep:

@@ -22,6 +22,11 @@ class DataSlice(Record):
     offset_interval: OffsetInterval
     size: U64
 
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return self.offset_interval.end - self.offset_interval.start + 1
+
 
 class Checkpoint(Record):
     """A checkpoint file of an engine."""

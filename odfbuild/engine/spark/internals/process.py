@@ -113,6 +113,14 @@ def set_up(spark: SparkSession, settings: Mapping[str, str]) -> None:
     known.sessions.applyModifiableSettings(spark._jsparkSession, given)
 
 
+def let_run_python(spark: SparkSession, executable: str) -> None:
+    """Let tasks of a session run Python, which is called `executable` where they run."""
+    context = spark.sparkContext
+    context.pythonExec = executable
+    # It writes to stderr when the JVM ends before it, which is how sessions end.
+    context._accumulatorServer.handle_error = lambda *_: None
+
+
 def let_go(spark: SparkSession, *, ended: bool) -> None:
     """Let go of a session whose JVM has `ended`, or is to be ended in order."""
     context = spark.sparkContext

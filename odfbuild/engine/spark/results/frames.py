@@ -174,7 +174,7 @@ def read_slices(
     older files.
     """
     if not files:
-        return marked(empty_frame(spark, _shape(schema, vocab)), schema)
+        return marked(empty_frame(spark, in_views(schema, vocab)), schema)
     groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
     layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
     for file in files:
@@ -203,7 +203,7 @@ def _read(
     scratch: Path | None,
 ) -> DataFrame:
     """Records of files that are all laid out as `layout`, in the shape of `schema`."""
-    wanted = _shape(schema, vocab)
+    wanted = in_views(schema, vocab)
     names = [str(file) for file in files]
     if any(field.type in _WIDER for field in layout):
         frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
@@ -230,7 +230,7 @@ def uuid_text(bytes: str) -> str:
     return f"regexp_replace(lower(hex({bytes})), {groups})"
 
 
-def _shape(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
+def in_views(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
     """Spark's schema for `schema`, with the one form that system columns have in views."""
     system = {vocab.offset: pa.int64(), vocab.operation_type: pa.int32()}
     return to_spark_schema(

@@ -1,0 +1,148 @@
+"""Run a step of a derivative as several, whose slices executors make in the project's storage.
+
+For queries that handle each record alone, over one input whose objects are in the storage: there a
+step over many slices gives the records that steps over one slice each give. Each of them is an
+`ExecuteTransform` that can be verified alone; all of them are committed together. Whether a step is
+cut follows from the sizes that chains tell. Anything else goes through the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from odfbuild.apply.derive import Derived, record_step
+from odfbuild.apply.schema import ensure_schema
+from odfbuild.apply.transaction import Transaction
+from odfbuild.engine.contract import Engine, InputSlices
+from odfbuild.engine.in_pieces import PiecesTask, StorageAddress
+from odfbuild.engine.personal import scope_of
+from odfbuild.engine.request import StepInput, is_computed
+from odfbuild.engine.settings import EngineSettings, SlicesBy, bytes_of, in_force
+from odfbuild.odf.chain.step import InputStep, in_pieces, interval_between
+from odfbuild.odf.model import DataSlice
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.sql.forecast import expected_mode
+from odfbuild.sql.mode import Mode
+from odfbuild.store.dataset import DatasetStore
+
+_ASKED_AT_ONCE = 8
+
+
+def stage_in_pieces(
+    transaction: Transaction,
+    engine: Callable[[], Engine],
+    inputs: Sequence[StepInput],
+    scratch: Path,
+    settings: EngineSettings,
+) -> Derived | None:
+    """Run the steps that `inputs` are cut into, and add their events.
+
+    `None`: nothing was added but perhaps the schema, and `stage_transform` is to do it. Raises as
+    that does, and `EngineProblem` E1680 to E1684 where workers cannot do it.
+    """
+    settings = in_force(settings)
+    each = _cut(transaction, inputs, settings)
+    if each is None:
+        return None
+    pieces = _pieces(each, bytes_of(settings.slice_size))
+    storage = transaction.workspace.storage
+    transform = transaction.state.transform
+    assert storage is not None and transform is not None, "asked by `_cut`"
+    vocab = vocabulary_of(transaction.state.vocab)
+    view = InputSlices(
+        alias=each.alias,
+        schema=schema_of(each.schema),
+        vocab=vocabulary_of(each.vocab),
+        dataset=each.store.name,
+        dataset_id=each.step.dataset_id,
+    )
+    result = engine().validate(transaction.alias, transform.transform, [view], vocab)
+    if result is None:
+        return None
+    schema = ensure_schema(transaction, result, vocab)
+    last = transaction.state.last_offset
+    task = PiecesTask(
+        dataset=transaction.alias,
+        transform=transform.transform,
+        input=view,
+        vocab=vocab,
+        schema=schema,
+        pieces=tuple(piece.slices for piece in pieces),
+        storage=StorageAddress(storage.address, storage.root),
+        first_offset=0 if last is None else last + 1,
+        system_time=transaction.system_time,
+    )
+    written = engine().write_in_pieces(task)
+    if written is None:
+        return None
+    records = 0
+    for number, (piece, found) in enumerate(zip(pieces, written, strict=True)):
+        folder = scratch / f"piece-{number}"
+        folder.mkdir()
+        record_step(transaction, [replace(each, step=piece)], found.data, folder)
+        records += found.data.records if found.data is not None else 0
+    counted = {
+        each.store.object_path("data", data.physical_hash): data.records
+        for data in each.step.slices
+    }
+    return Derived(records, counted=counted)
+
+
+def _cut(
+    transaction: Transaction, inputs: Sequence[StepInput], settings: EngineSettings
+) -> StepInput | None:
+    """The input of a step that executors may do piece by piece, if it is one."""
+    transform, storage = transaction.state.transform, transaction.workspace.storage
+    asked = settings.slices
+    drives_cluster = not (settings.embedded or settings.remote)
+    if (
+        storage is None
+        or transform is None
+        or settings.remote
+        or asked is SlicesBy.COORDINATOR
+        or (asked is SlicesBy.AUTO and not drives_cluster)
+        or len(inputs) != 1
+        or transaction.audit is not None
+        or transaction.workspace.limit is not None
+        or not is_computed(transaction.state, inputs)
+        or expected_mode(transform.transform).mode is not Mode.MAP
+    ):
+        return None
+    (each,) = inputs
+    slices = each.step.slices
+    size = sum(data.size for data in slices)
+    large = asked is SlicesBy.EXECUTORS or size > bytes_of(settings.slice_size)
+    if not slices or not large or _is_personal(transaction, each):
+        return None
+    return each if _are_stored(each.store, slices) else None
+
+
+def _is_personal(transaction: Transaction, each: StepInput) -> bool:
+    """Whether values have to be decrypted or encrypted, for which only the coordinator has keys."""
+    own = transaction.workspace.dataset(transaction.alias)
+    personal = each.store.personal
+    return scope_of(own, transaction.state) is not None or (
+        personal is not None and personal.of(each.store.name, each.step.dataset_id) is not None
+    )
+
+
+def _are_stored(store: DatasetStore, slices: Sequence[DataSlice]) -> bool:
+    """Whether the storage has these objects: those of others, or of before it, it may not have."""
+    storage, withdrawn = store.storage, store.withdrawn()
+    if storage is None or any(("data", each.physical_hash) in withdrawn for each in slices):
+        return False
+    with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="storage") as pool:
+        sizes = pool.map(lambda each: storage.size("data", each.physical_hash), slices)
+        return all(size == each.size for size, each in zip(sizes, slices, strict=True))
+
+
+def _pieces(each: StepInput, most_bytes: int) -> tuple[InputStep, ...]:
+    step = each.step
+    assert step.new_block is not None, "it has records to read"
+    interval = interval_between(step.new_block, step.prev_block, each.store.read_block)
+    assert interval is not None, "it was walked through just now"
+    return in_pieces(step, interval, most_bytes)

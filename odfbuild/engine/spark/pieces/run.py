@@ -1,0 +1,238 @@
+"""Let executors carry out the steps of a `PiecesTask`: a task for each, all of them in one job.
+
+Each partition is one piece. Records go through the query in the order in which they are read,
+because nothing in it looks at more than one of them: there is no shuffle. So a task has the records
+of its slice in their order, as the way through the coordinator has, and writes the same bytes.
+Offsets have to be known beforehand; where the query may leave records out, a job counts them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.pieces import tasks
+from odfbuild.engine.spark.pieces.shipped import ship
+from odfbuild.engine.spark.queries.foreign import in_spark
+from odfbuild.engine.spark.queries.step import steps_of
+from odfbuild.engine.spark.queries.transform import checked, known_result
+from odfbuild.engine.spark.queries.validate import result_of
+from odfbuild.engine.spark.results.frames import in_views, marked
+from odfbuild.errors import EngineProblem
+from odfbuild.odf.model import DataSlice, OffsetInterval
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "131072"}
+_ONE_FOR_ONE = frozenset({"Project", "SubqueryAlias", "View", "MapInArrow", "Range"})
+"""Nodes of a plan that give as many records as they take."""
+_LOOKS = 64
+"""Tasks that tell of their workers: so many meet all of them, or nearly."""
+
+
+def write_in_pieces(
+    spark: SparkSession, task: PiecesTask, scratch: Path, cluster: str
+) -> tuple[WrittenPiece, ...] | None:
+    """Carry out the steps; `None` where they have to go through the coordinator.
+
+    `scratch` is a folder of the session, and `cluster` is what messages call its workers.
+    """
+    report = checked(spark, task.dataset, task.transform, [task.input], task.vocab)
+    if (
+        not report.row_wise
+        or task.transform.temporal_tables
+        or task.vocab.operation_type in known_result(report).columns
+        or any(pa.types.is_nested(each.type) for each in task.input.schema)
+    ):
+        return None
+    spark.conf.set(*next(iter(_BATCH.items())))
+    try:
+        ship(spark, scratch)
+        _check_workers(spark, task, cluster)
+        return _written(spark, task)
+    except tasks.NeedsOperations:
+        return None
+    except EngineProblem:
+        raise
+    except Exception as error:
+        found = tasks.problem_of(str(error)) or _unable(str(error), cluster)
+        if isinstance(found, tasks.NeedsOperations):
+            return None
+        if found is None:
+            raise
+        raise found from None
+
+
+def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
+    plan, result = _over_pieces(spark, task)
+    counts = _counts(result, plan, task)
+    offsets = accumulate(counts, initial=task.first_offset)
+    how = tasks.Writing(
+        task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
+    )
+    told = result.mapInArrow(partial(tasks.write, how), _ddl(tasks.REPORT)).collect()
+    by_number = {row.piece: row for row in told}
+    if sorted(row.piece for row in told) != list(range(len(task.pieces))):
+        raise _wrong(task, f"of {len(task.pieces)} tasks {len(told)} told of what they wrote")
+    found = []
+    for number, first in enumerate(how.first_offsets[:-1]):
+        row = by_number[number]
+        if len(task.pieces) > 1 and row.records != counts[number]:
+            raise _wrong(
+                task, f"piece {number} has {row.records:,} records, counted were {counts[number]:,}"
+            )
+        found.append(_piece(row, first))
+    _check_stored(task, found)
+    return tuple(found)
+
+
+def _over_pieces(spark: SparkSession, task: PiecesTask) -> tuple[Node, DataFrame]:
+    """Plan and lazy result of the query, with a partition for each piece."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    shape = in_views(task.input.schema, task.input.vocab)
+    layout = to_arrow_schema(shape, timezone="UTC")
+    how = tasks.Reading(task.pieces, layout, task.input.vocab, task.storage)
+    size = len(task.pieces)
+    numbers = spark.range(0, size, 1, size)
+    frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input.schema)
+    catalyst = Catalyst(spark)
+    catalyst.show(frame, task.input.alias)
+    transform = in_spark(spark, task.transform, task.dataset, [task.input.alias])
+    plan, result = result_of(spark, steps_of(transform))
+    return catalyst.inline(plan), result
+
+
+def _counts(result: DataFrame, plan: Node, task: PiecesTask) -> list[int]:
+    """How many records each piece will have, as far as offsets depend on it."""
+    read = [sum(data.records for data in piece) for piece in task.pieces]
+    if len(read) == 1 or _is_one_for_one(plan):
+        return read
+    from pyspark.sql.functions import spark_partition_id
+
+    numbers = result.select(spark_partition_id().alias("piece")).groupBy("piece").count()
+    found = {row[0]: row[1] for row in numbers.collect()}
+    return [found.get(number, 0) for number in range(len(read))]
+
+
+def _is_one_for_one(plan: Node) -> bool:
+    return plan.kind in _ONE_FOR_ONE and all(map(_is_one_for_one, plan.children))
+
+
+def _piece(row: Any, first: int) -> WrittenPiece:
+    if not row.records:
+        return WrittenPiece(None)
+    data = DataSlice(
+        logical_hash=Multihash.parse(row.logical),
+        physical_hash=Multihash.parse(row.physical),
+        offset_interval=OffsetInterval(start=first, end=first + row.records - 1),
+        size=row.size,
+    )
+    return WrittenPiece(data, Timestamp.from_millis(row.latest))
+
+
+def _ddl(schema: pa.Schema) -> str:
+    names = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING"}
+    return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
+
+
+# --- Checks ---
+
+
+def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
+    """Raise `EngineProblem` unless workers can do it: before they get any work.
+
+    A worker may come later; each task fails where it cannot read or write.
+    """
+    data, token = task.pieces[0][0], secrets.token_hex(8)
+    number = min(_LOOKS, max(2, spark.sparkContext.defaultParallelism))
+    look = partial(tasks.look, task.storage, data, token)
+    told = spark.range(0, number, 1, number).mapInArrow(look, _ddl(tasks.SEEN)).collect()
+    for row in told:
+        if row.release != pa.__version__:
+            raise EngineProblem(
+                f"a worker of {cluster} has PyArrow {row.release}, and this machine has "
+                f"{pa.__version__}, so that equal records would become other files",
+                code="E1681",
+                notes=("nothing was committed",),
+                help=f"install pyarrow=={pa.__version__} on all workers",
+            )
+        if row.size != data.size:
+            found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
+            raise EngineProblem(
+                f"a worker of {cluster} does not see the objects that this machine sees in "
+                f"{task.storage.address}",
+                code="E1682",
+                notes=(f"of object {data.physical_hash} it sees {found}", "nothing was committed"),
+                help="let workers use the same endpoint, such as by "
+                "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
+                "be a folder that all workers see. `odfbuild storage push` stores what is missing",
+            )
+
+
+def _check_stored(task: PiecesTask, pieces: Sequence[WrittenPiece]) -> None:
+    """Raise `EngineProblem` E1683 unless what tasks say they wrote lies in the storage."""
+    storage = Storage(task.storage.address, task.storage.root)
+    for each in pieces:
+        data = each.data
+        if data is not None and (size := storage.size("data", data.physical_hash)) != data.size:
+            found = "is not there" if size is None else f"has {size:,} bytes there"
+            raise _wrong(
+                task, f"object {data.physical_hash} of {data.size:,} bytes {found}, and was written"
+            )
+
+
+def _wrong(task: PiecesTask, why: str) -> EngineProblem:
+    return EngineProblem(
+        f"what tasks told of the slices of '{task.dataset}' does not fit what they did",
+        code="E1683",
+        dataset=task.dataset,
+        notes=(why, "nothing was committed"),
+        help="run the same command again; if that does not help, set `engine.slices: coordinator` "
+        "in odfbuild.yaml, and report it",
+    )
+
+
+_NO_PYTHON = re.compile(r"Cannot run program|PYTHON_VERSION_MISMATCH|different minor version")
+_NO_MODULE = re.compile(
+    r"No module named '?([\w.]+)|(\w+) ?>= ?[\d.]+ must be installed|cannot import name '(\w+)'"
+)
+
+
+def _unable(text: str, cluster: str) -> EngineProblem | None:
+    """The error of a worker that cannot run Python tasks; `None` for anything else."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if _NO_PYTHON.search(text):
+        what = re.search(r".*(?:Cannot run program|VERSION_MISMATCH|minor version).*", text)
+        return EngineProblem(
+            f"workers of {cluster} have no Python {version}, with which tasks run",
+            code="E1680",
+            notes=(" ".join((what[0] if what else "").split())[:300], "nothing was committed"),
+            help=f"install Python {version} there, and name it in PYSPARK_PYTHON where odfbuild "
+            "runs",
+        )
+    missing = _NO_MODULE.search(text)
+    if missing is None:
+        return None
+    return EngineProblem(
+        f"workers of {cluster} lack a library: {next(filter(None, missing.groups()))}",
+        code="E1681",
+        notes=("nothing was committed",),
+        help=f"install pyarrow=={pa.__version__}, numpy, msgspec and the libraries of the extra "
+        "for the storage, such as odfbuild[s3], in the Python of all workers",
+    )

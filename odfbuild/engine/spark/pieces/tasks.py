@@ -1,0 +1,250 @@
+"""What executors do with a piece of a step: read objects, and write the object that comes of them.
+
+This runs in Python workers of Spark, which have this package from the coordinator (`shipped`), and
+credentials of the storage from their own environment. A task has files of its own, which are gone
+when it ends. What goes wrong reaches the coordinator as text, because Spark carries nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfbuild.engine.in_pieces import StorageAddress
+from odfbuild.engine.slice import write_records
+from odfbuild.errors import EngineProblem, EnvironmentProblem, OdfbuildError
+from odfbuild.odf.model import DataSlice
+from odfbuild.odf.operation import APPEND
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.uuids import is_uuid, to_text
+from odfbuild.store.storage import Storage
+from odfbuild.values import Value
+
+_BATCH_ROWS = 131_072
+_MARK = "odfbuild-problem:"
+_MARKED = re.compile(_MARK + r"([\w=+/-]+)")
+
+REPORT = pa.schema(
+    [
+        ("piece", pa.int32()),
+        ("records", pa.int64()),
+        ("size", pa.int64()),
+        ("physical", pa.string()),
+        ("logical", pa.string()),
+        ("latest", pa.int64()),
+    ]
+)
+"""What a task tells of the slice that it wrote; times are milliseconds of Unix."""
+SEEN = pa.schema([("release", pa.string()), ("python", pa.string()), ("size", pa.int64())])
+"""What a worker tells of itself: releases of PyArrow and Python, and the bytes of an object."""
+
+
+class Reading(Value):
+    """How pieces are read: `layout` is the form in which Spark takes records over."""
+
+    pieces: tuple[tuple[DataSlice, ...], ...]
+    layout: pa.Schema
+    vocab: Vocabulary
+    storage: StorageAddress
+
+
+class Writing(Value):
+    """How slices are written: as for `write_records`, the offsets piece by piece."""
+
+    dataset: str
+    schema: pa.Schema
+    vocab: Vocabulary
+    first_offsets: tuple[int, ...]
+    system_time: Timestamp
+    storage: StorageAddress
+
+
+# --- Tasks ---
+
+
+def look(
+    storage: StorageAddress, data: DataSlice, token: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Tell of the worker, and look whether it may read and write in the storage."""
+    from pyspark import TaskContext
+
+    for _ in batches:
+        pass
+    with _told():
+        there = _storage(storage)
+        size = there.size("data", data.physical_hash)
+        name = f"probes/{token}-{_task(TaskContext.get()).partitionId()}"
+        there.write(name, b"odfbuild")
+        there.discard(name)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    yield pa.record_batch([[pa.__version__], [python], [size]], schema=SEEN)
+
+
+def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The records of pieces, whose numbers come in `batches`, in the order of their offsets."""
+    with _told(), _folder() as folder:
+        storage = _storage(how.storage)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for data in how.pieces[number]:
+                    yield from _records(how, storage, data, folder / str(data.physical_hash))
+
+
+def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the records of the piece that this task computes, and tell what became of them."""
+    from pyspark import TaskContext
+
+    number = _task(TaskContext.get()).partitionId()
+    with _told(), _folder() as folder:
+        staged = write_records(
+            (each for each in batches if each.num_rows),
+            dataset=how.dataset,
+            schema=how.schema,
+            vocab=how.vocab,
+            first_offset=how.first_offsets[number],
+            system_time=how.system_time,
+            target=folder / "slice.parquet",
+        )
+        if staged is None:
+            told = [number, 0, 0, None, None, None]
+        else:
+            data, latest = staged.data, staged.max_event_time
+            # Also where it is there already: what is young is no garbage for others.
+            _storage(how.storage).upload("data", data.physical_hash, staged.path)
+            hashes = [str(data.physical_hash), str(data.logical_hash)]
+            told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
+    yield pa.record_batch([[each] for each in told], schema=REPORT)
+
+
+def _task(context: object) -> object:
+    if context is None:
+        raise AssertionError("it runs in a task of Spark")
+    return context
+
+
+def _records(
+    how: Reading, storage: Storage, data: DataSlice, file: Path
+) -> Iterator[pa.RecordBatch]:
+    """The records of one object in the form that Spark takes over; all of them are appended."""
+    if not storage.get("data", data.physical_hash, file):
+        raise EngineProblem(
+            f"the storage {storage.address} has no object {data.physical_hash}",
+            code="E1682",
+            notes=("nothing was committed",),
+            help="run `odfbuild storage push` where the data is",
+        )
+    operation = how.vocab.operation_type
+    rows = 0
+    with pq.ParquetFile(file, pre_buffer=False) as opened:
+        for batch in opened.iter_batches(_BATCH_ROWS):
+            if pc.any(pc.not_equal(batch.column(operation), APPEND)).as_py():
+                raise NeedsOperations("records were retracted or corrected")
+            rows += batch.num_rows
+            yield _as_spark_takes_it(batch, how.layout)
+    file.unlink()
+    if rows != data.records:
+        raise AssertionError(f"{data.physical_hash} has {rows} records")
+
+
+def _as_spark_takes_it(batch: pa.RecordBatch, layout: pa.Schema) -> pa.RecordBatch:
+    """Columns by position: Spark matches them so. Columns that came later are empty."""
+    columns = []
+    for field in layout:
+        if field.name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        values = batch.column(field.name)
+        sixteen = is_uuid(values.type) or pa.types.is_fixed_size_binary(values.type)
+        if sixteen and pa.types.is_string(field.type):
+            values = to_text(values)
+        columns.append(values.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=layout)
+
+
+def _storage(where: StorageAddress) -> Storage:
+    return Storage(where.address, where.root)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder where Spark lets executors put files, or among temporary ones."""
+    places = os.environ.get("SPARK_EXECUTOR_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
+    place = next((each for each in places.replace(":", ",").split(",") if each), None)
+    folder = Path(tempfile.mkdtemp(prefix="odfbuild-", dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- What goes wrong ---
+
+
+class NeedsOperations(OdfbuildError):
+    """Records of the input were retracted or corrected, which this way cannot follow."""
+
+
+class TaskError(RuntimeError):
+    """An error of a task as text in its message, which `problem_of` reads."""
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Give errors the form in which they reach the coordinator."""
+    try:
+        yield
+    except OdfbuildError as error:
+        said = json.dumps(_described(_of_worker(error)))
+        raise TaskError(_MARK + base64.urlsafe_b64encode(said.encode()).decode()) from None
+
+
+def _of_worker(error: OdfbuildError) -> OdfbuildError:
+    """E1682 in place of an error of the machine, which is the worker's and not ours."""
+    if not isinstance(error, EnvironmentProblem) or error.code == "E1682":
+        return error
+    return EngineProblem(
+        f"a worker cannot use the storage: {error.message}",
+        code="E1682",
+        notes=("nothing was committed",),
+        help="give workers the address and the credentials, such as by spark.executorEnv.NAME in "
+        "`engine.conf`, and install there what odfbuild uses for that storage",
+    )
+
+
+def _described(error: OdfbuildError) -> dict[str, object]:
+    return {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "code": error.code,
+        "notes": list(error.notes),
+        "help": error.help,
+        "dataset": error.dataset,
+    }
+
+
+def problem_of(text: str) -> OdfbuildError | None:
+    """The error that a task told, from what Spark says of its end; `None` where it told none."""
+    found = _MARKED.search(text)
+    if found is None:
+        return None
+    said = json.loads(base64.urlsafe_b64decode(found[1]))
+    name = said.pop("kind")
+    kind = next((each for each in _all(OdfbuildError) if each.__name__ == name), OdfbuildError)
+    return kind(**{**said, "notes": tuple(said["notes"])})
+
+
+def _all(kind: type[OdfbuildError]) -> Sequence[type[OdfbuildError]]:
+    return [kind, *(below for each in kind.__subclasses__() for below in _all(each))]
