@@ -28,6 +28,7 @@ from odfbuild.survey.names import block_in, existing
 
 if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
+    from odfbuild.apply.collect_stored import StoredCollection
     from odfbuild.apply.move_chains import ChainPlace, MovedChains
     from odfbuild.apply.options import Listener
     from odfbuild.apply.reset import Reset
@@ -319,6 +320,20 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         return collect_project(
             config, workspace, names, before=before, dry_run=dry_run, waiting=waiting
         )
+
+    def collect_storage(
+        self, *, grace: timedelta | str = timedelta(days=14), dry_run: bool = False
+    ) -> StoredCollection:
+        """Remove objects of the storage that no known block refers to, as `gc --storage` does.
+
+        Known are those of this folder, of branches and tags of Git as they were fetched last, and
+        of the storage. Objects that were written within `grace` are kept.
+        """
+        from odfbuild.apply.collect_stored import collect_stored
+
+        before = clock.time() - age(grace, "grace").total_seconds()
+        workspace = self._on_heads("collect_storage")
+        return collect_stored(self.config(), workspace, before=before, dry_run=dry_run)
 
     def pull(
         self,

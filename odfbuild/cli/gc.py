@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,13 @@ from odfbuild.cli.options import (
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.wording import count
 
+if TYPE_CHECKING:
+    from odfbuild.plan.graph.selection import Selection
+
 _HOUR = 3600
+_GRACE = 24
+_GRACE_OF_STORAGE = 14 * 24
+"""Hours. Other clones may not have pushed what they committed."""
 
 
 def gc(
@@ -32,14 +38,22 @@ def gc(
         bool, typer.Option("--dry-run", "-n", help="Show what would be removed; remove nothing.")
     ] = False,
     grace: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="HOURS",
             min=0,
             envvar="ODFBUILD_GRACE",
-            help="Keep files that were written, reset or deleted in the last HOURS hours.",
+            help="Keep files that were written, reset or deleted in the last HOURS hours; default: "
+            "24, and 336 of a storage.",
         ),
-    ] = 24,
+    ] = None,
+    storage: Annotated[
+        bool,
+        typer.Option(
+            "--storage",
+            help="Look at the objects of the project's storage instead, which no block refers to.",
+        ),
+    ] = False,
     fetch: Annotated[
         bool,
         typer.Option(
@@ -55,7 +69,13 @@ def gc(
     A branch is closed when it is promoted, or its Git branch is merged or gone. `branches: {keep:
     14d}` in odfbuild.yaml says how long it is kept after its last change. Of published tables it
     removes what only old states need (see `odfbuild table gc`).
+
+    With `--storage` it removes objects that runs left in the storage. It knows the blocks of this
+    project's folder, of branches and tags of Git as they were fetched last, and of the storage:
+    run `git fetch --all` first, and let other clones push what they committed.
     """
+    if storage:
+        return _of_storage(context.obj, selection, dry_run, grace, auto_approve, as_json)
     from odfbuild.apply.collect import collect_project
     from odfbuild.report.garbage import collection_to_data, render_collection
     from odfbuild.report.tables import collected_to_data, render_collected
@@ -67,7 +87,7 @@ def gc(
         state.config(),
         workspace,
         state.committed(workspace, selection) if selection else None,
-        before=time.time() - grace * _HOUR,
+        before=time.time() - (_GRACE if grace is None else grace) * _HOUR,
         fetch=fetch,
         waiting=waiting(state.console, lock_timeout),
     )
@@ -89,3 +109,34 @@ def gc(
             state.console.result(render_collected(found.tables or (), removed=not dry_run))
     state.console.error(*found.errors)
     return exit_code_of(found.errors)
+
+
+def _of_storage(
+    state: Context,
+    selection: Selection,
+    dry_run: bool,
+    grace: int | None,
+    auto_approve: bool,
+    as_json: bool,
+) -> int:
+    from odfbuild.apply.collect_stored import collect_stored
+    from odfbuild.report.garbage import render_stored, stored_to_data
+
+    if selection:
+        raise typer.BadParameter("it looks at objects of all datasets", param_hint="--storage")
+    hours = _GRACE_OF_STORAGE if grace is None else grace
+    before = time.time() - hours * _HOUR
+    run = partial(collect_stored, state.config(), state.workspace(), before=before)
+    found = run(dry_run=True)
+    if not dry_run:
+        refusal = f"{count(len(found.garbage), 'object')} were not removed"
+        if found.garbage and not auto_approve:
+            state.console.result(render_stored(found, removed=False))
+            if not approved(state.console, auto_approve, "Remove this for good?", refusal):
+                return 1
+        found = run(dry_run=False)
+    if as_json:
+        state.console.data(stored_to_data(found, removed=not dry_run))
+    else:
+        state.console.result(render_stored(found, removed=not dry_run))
+    return 0

@@ -10,6 +10,7 @@ from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
+    from odfbuild.apply.collect_stored import StoredCollection
 
 _NOUNS = {
     "block": "block",
@@ -57,4 +58,32 @@ def collection_to_data(found: Collection, *, removed: bool) -> dict[str, Any]:
             }
             for each in found.garbage
         ],
+    }
+
+
+def render_stored(found: StoredCollection, *, removed: bool) -> str:
+    """What goes from a storage by kind, and what nobody here can know."""
+    kinds = Counter(each.name.partition("/")[0] for each in found.garbage)
+    lines = [f"  {kind}: {count(number, 'object')}" for kind, number in sorted(kinds.items())]
+    verb = "Removed" if removed else "Would remove"
+    lines.append(
+        f"{verb} {count(len(found.garbage), 'object')} of {found.address}, {size(found.size)}; "
+        f"{count(found.used, 'object')} in use."
+    )
+    if not removed and found.garbage:
+        lines.append(
+            "In use is what blocks in this clone, in branches and tags that it fetched, and in the "
+            "storage refer to. What a clone committed and did not push is not known here."
+        )
+    return "\n".join(lines)
+
+
+def stored_to_data(found: StoredCollection, *, removed: bool) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "removed": removed,
+        "storage": found.address,
+        "size": found.size,
+        "used": found.used,
+        "garbage": [{"name": each.name, "size": each.size} for each in found.garbage],
     }

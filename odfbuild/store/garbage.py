@@ -48,6 +48,11 @@ DISPOSABLE: frozenset[Kind] = frozenset({"staging", "scratch", "side-cars"})
 _LINKS = (b"ObjectLink", b"linkedObjects")
 
 
+def has_links(block: bytes) -> bool:
+    """Whether records of the dataset to which a block belongs may link objects of it."""
+    return any(word in block for word in _LINKS)
+
+
 class Garbage(Value):
     """A file or folder that can go; `size` in bytes, `dataset` is empty for the cache."""
 
@@ -81,7 +86,7 @@ def reachable(store: DatasetStore, *heads: Multihash) -> Reachable:
         current: Multihash | None = head
         while current is not None and current not in blocks:
             raw = store.read_raw(current)
-            linked = linked or any(word in raw for word in _LINKS)
+            linked = linked or has_links(raw)
             block = store.decode(current, raw)
             blocks.add(current)
             if isinstance(block.event, AddData | ExecuteTransform):

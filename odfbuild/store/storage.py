@@ -27,6 +27,9 @@ from odfbuild.store.remote import CREDENTIALS, EXTRAS, is_failure, why
 
 ObjectKind = Literal["data", "checkpoints"]
 
+PROBES = "probes"
+"""Where those who are to write try whether they may."""
+
 _T = TypeVar("_T")
 
 _NO_LIMIT = sys.maxsize

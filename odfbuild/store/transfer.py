@@ -48,7 +48,7 @@ def survey(workspace: Workspace, aliases: Iterable[str]) -> tuple[StoredObject, 
 
     `PlanError` E0373 when the project has no storage, `IntegrityError` for a damaged chain.
     """
-    storage = _storage(workspace)
+    storage = storage_of(workspace)
     wanted = [
         (store, kind, hash)
         for store in map(workspace.dataset, aliases)
@@ -78,7 +78,7 @@ def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
     A file whose bytes are not what was committed stays where it is: `Errors` with an
     `IntegrityError` E0813 for each, after all others were copied.
     """
-    storage = _storage(workspace)
+    storage = storage_of(workspace)
 
     def copy(each: StoredObject) -> None:
         file = workspace.dataset(each.dataset).bring(each.kind, each.hash)
@@ -131,7 +131,8 @@ def _size(store: DatasetStore, kind: ObjectKind, hash: Multihash) -> int | None:
         return None
 
 
-def _storage(workspace: Workspace) -> Storage:
+def storage_of(workspace: Workspace) -> Storage:
+    """The storage of a project; `PlanError` E0373 when it has none."""
     if workspace.storage is None:
         raise PlanError(
             "this project has no storage",

@@ -300,7 +300,6 @@ def in_pieces(step: InputStep, interval: Interval, most_bytes: int) -> tuple[Inp
             promised_slices=slices,
             watermarks=_watermarks(part.links),
             watermark_before=part.watermark_before,
-            complete=step.complete and end == len(links),
         )
         pieces.append(before)
     return tuple(pieces)

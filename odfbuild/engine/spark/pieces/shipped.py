@@ -10,6 +10,7 @@ import os
 import sys
 import zipfile
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import odfbuild
@@ -19,21 +20,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NAME = "odfbuild.zip"
+_ONE_AT_A_TIME = Lock()
+"""Several datasets may need it at once."""
 
 
 def ship(spark: SparkSession, folder: Path) -> None:
     """Let Python workers of a session import this package, from an archive made in `folder`."""
+    with _ONE_AT_A_TIME:
+        _ship(spark, folder / _NAME)
+
+
+def _ship(spark: SparkSession, archive: Path) -> None:
+    if archive.exists():
+        return
     context = spark.sparkContext
     named = context.getConf().get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     here = (context.master or "").startswith("local")
     let_run_python(spark, named or (sys.executable if here else "python3"))
-    archive = folder / _NAME
-    if archive.exists():
-        return
     home = Path(odfbuild.__file__).parent
-    staged = folder / f"{_NAME}.new"
-    with zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as written:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
         for file in sorted(home.rglob("*.py")):
             written.write(file, file.relative_to(home.parent))
-    staged.rename(archive)
     context.addPyFile(str(archive))

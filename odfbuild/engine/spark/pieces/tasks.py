@@ -30,7 +30,7 @@ from odfbuild.odf.operation import APPEND
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.records.uuids import is_uuid, to_text
-from odfbuild.store.storage import Storage
+from odfbuild.store.storage import PROBES, Storage
 from odfbuild.values import Value
 
 _BATCH_ROWS = 131_072
@@ -79,14 +79,12 @@ def look(
     storage: StorageAddress, data: DataSlice, token: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Tell of the worker, and look whether it may read and write in the storage."""
-    from pyspark import TaskContext
-
     for _ in batches:
         pass
     with _told():
         there = _storage(storage)
         size = there.size("data", data.physical_hash)
-        name = f"probes/{token}-{_task(TaskContext.get()).partitionId()}"
+        name = f"{PROBES}/{token}-{_number()}"
         there.write(name, b"odfbuild")
         there.discard(name)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -105,9 +103,7 @@ def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the records of the piece that this task computes, and tell what became of them."""
-    from pyspark import TaskContext
-
-    number = _task(TaskContext.get()).partitionId()
+    number = _number()
     with _told(), _folder() as folder:
         staged = write_records(
             (each for each in batches if each.num_rows),
@@ -129,10 +125,13 @@ def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     yield pa.record_batch([[each] for each in told], schema=REPORT)
 
 
-def _task(context: object) -> object:
-    if context is None:
-        raise AssertionError("it runs in a task of Spark")
-    return context
+def _number() -> int:
+    """Which of the tasks of its job this is, from 0 on."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "it runs in a task of Spark"
+    return context.partitionId()
 
 
 def _records(

@@ -1,0 +1,290 @@
+"""Executors that share nothing with us but an endpoint of S3 read slices and write them.
+
+The workers are in mount namespaces of their own, in which the project is hidden.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odfbuild.odf.model import AddData, DataSlice, ExecuteTransform
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.storage import Storage
+from tests.servers.cluster import spark_cluster, why_nothing_can_be_hidden
+from tests.servers.objects import BUCKET, Objects, s3_endpoint
+
+ROOT = Path(__file__).parents[2]
+CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+}
+FILES, ROWS = 5, 20_000
+DEFINITIONS = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: fact
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: data/*.parquet, order: ByName}
+      read:
+        kind: Parquet
+        schema: ['event_time TIMESTAMP', 'id BIGINT', 'name STRING', 'price DECIMAL(12,2)']
+      merge: {kind: Append}
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: even
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT event_time, id * 2 AS twice, upper(name) AS name, price FROM fact
+          WHERE id % 2 = 0 AND id >= 20000
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: all
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}]
+      transform: {kind: Sql, engine: spark, query: 'SELECT event_time, id + 1 AS next FROM fact'}
+"""
+DERIVED = ("even", "all")
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A project whose root was computed here, and copies of it that go on elsewhere."""
+
+    master: str
+    folder: Path
+    objects: Objects
+
+    def copy(self, name: str, **engine: Any) -> Path:
+        """A clone with the chains of the root, and nothing of its data."""
+        root = self.folder / "hidden" / name
+        shutil.copytree(
+            self.folder / "hidden" / "made", root, ignore=shutil.ignore_patterns("data")
+        )
+        (root / "data").mkdir()
+        self.set(root, **engine)
+        return root
+
+    def machine(self, root: Path) -> Path:
+        return self.folder / f"{root.name}-machine.yaml"
+
+    def set(self, root: Path, conf: dict[str, str] | None = None, **engine: Any) -> None:
+        content = {"name": "bench", "storage": f"s3://{BUCKET}/objects"}
+        project = {"kind": "Project", "version": 1, "content": content}
+        (root / "odfbuild.yaml").write_text(json.dumps(project))
+        settings = {
+            "master": self.master,
+            "memory": "1g",
+            **engine,
+            "conf": {**CONF, **(conf or {})},
+        }
+        machine = {"kind": "Machine", "version": 1, "content": {"engine": settings}}
+        self.machine(root).write_text(json.dumps(machine))
+
+    def start(self, root: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "odfbuild", *words],
+            cwd=root,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "PYSPARK_PYTHON": sys.executable,
+                "ODFBUILD_CONFIG": str(self.machine(root)),
+                **variables,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, root: Path, *words: str, **variables: str) -> str:
+        """What `odfbuild` says; its exit code is the last line."""
+        process = self.start(root, *words, **variables)
+        said, _ = process.communicate()
+        return f"{said}\n{process.returncode}"
+
+    def stored(self) -> set[str]:
+        """Names of all objects of data."""
+        client = self.objects.client
+        found = client.list_objects_v2(Bucket=BUCKET, Prefix="objects/data/").get("Contents", [])
+        return {each["Key"].rpartition("/")[2] for each in found}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    why = why_nothing_can_be_hidden()
+    if why:
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("executors")
+    hidden = folder / "hidden"
+    root = hidden / "made"
+    (root / "datasets").mkdir(parents=True)
+    (root / "data").mkdir()
+    (root / "datasets" / "all.yaml").write_text(DEFINITIONS)
+    for number in range(FILES):
+        pq.write_table(records(number * ROWS), root / "data" / f"{number}.parquet")
+    with s3_endpoint() as objects, spark_cluster(folder / "cluster", hidden=[hidden]) as master:
+        bench = Bench(master, folder, objects)
+        bench.set(root, master="local[2]", conf={})
+        said = bench.run(root, "apply", "-y", "fact")
+        assert said.endswith("\n0"), said
+        assert len(bench.stored()) == FILES
+        yield bench
+
+
+def records(first: int) -> pa.Table:
+    numbers = range(first, first + ROWS)
+    return pa.table(
+        {
+            # Not in the order of time, which a step keeps.
+            "event_time": pa.array([n ^ 5 for n in numbers], pa.timestamp("ms", "UTC")),
+            "id": pa.array(numbers, pa.int64()),
+            "name": [f"name {number % 97}" for number in numbers],
+            "price": pa.array(numbers, pa.int64())
+            .cast(pa.decimal128(21, 2))
+            .cast(pa.decimal128(12, 2)),
+        }
+    )
+
+
+def slices(root: Path, name: str) -> list[DataSlice | None]:
+    """What each step of a dataset gave."""
+    store = DatasetStore(root / "chains" / name, name)
+    head = store.head()
+    assert head is not None, "it was committed"
+    events = [block.event for _, block in store.walk(head)]
+    return [e.new_data for e in reversed(events) if isinstance(e, AddData | ExecuteTransform)]
+
+
+def records_of(root: Path, name: str) -> pa.Table:
+    """All records of a dataset, from the storage."""
+    storage = Storage(f"s3://{BUCKET}/objects", root)
+    tables = []
+    for data in slices(root, name):
+        if data is not None:
+            file = root / "read" / str(data.physical_hash)
+            assert storage.get("data", data.physical_hash, file)
+            tables.append(pq.read_table(file))
+    return pa.concat_tables(tables).drop_columns(["system_time"])
+
+
+@pytest.fixture(scope="module")
+def by_coordinator(bench: Bench) -> Path:
+    """What one JVM here makes of it."""
+    root = bench.copy("here", master="local[2]")
+    assert bench.run(root, "apply", "-y", *DERIVED).endswith("\n0")
+    return root
+
+
+@pytest.fixture(scope="module")
+def by_executors(bench: Bench) -> Path:
+    """What executors make of it, one slice of the root a step."""
+    root = bench.copy("there", sliceSize="64k")
+    said = bench.run(root, "apply", "-y", *DERIVED)
+    assert said.endswith("\n0"), said
+    return root
+
+
+def test_workers_that_share_nothing_make_the_same_records(
+    by_coordinator: Path, by_executors: Path
+) -> None:
+    for name in DERIVED:
+        assert records_of(by_executors, name).equals(records_of(by_coordinator, name))
+
+
+def test_each_slice_of_the_input_becomes_a_block(by_coordinator: Path, by_executors: Path) -> None:
+    assert len(slices(by_coordinator, "even")) == 1
+    first, *others = slices(by_executors, "even")
+    assert first is None, "nothing of the first slice is in the result"
+    assert [each.records for each in others if each] == [ROWS // 2] * (FILES - 1)
+
+
+def test_no_data_lies_where_odfbuild_runs(by_executors: Path) -> None:
+    shutil.rmtree(by_executors / "read", ignore_errors=True)
+    files = [each for each in by_executors.rglob("*") if each.is_file()]
+    assert not [each for each in files if each.parent.name == "data"]
+    assert max(each.stat().st_size for each in files) < 100_000
+
+
+def test_a_step_of_one_piece_gives_the_bytes_of_one_jvm(bench: Bench, by_coordinator: Path) -> None:
+    root = bench.copy("whole", slices="executors", sliceSize="1g")
+    said = bench.run(root, "apply", "-y", *DERIVED)
+    assert said.endswith("\n0"), said
+    for name in DERIVED:
+        (here,), (there,) = slices(by_coordinator, name), slices(root, name)
+        assert here is not None
+        assert there is not None
+        assert (here.logical_hash, here.offset_interval) == (
+            there.logical_hash,
+            there.offset_interval,
+        )
+
+
+def test_each_block_is_verified_by_one_jvm(bench: Bench, by_executors: Path) -> None:
+    bench.set(by_executors, master="local[2]")
+    said = bench.run(by_executors, "verify", "-r", "--logical", "even", "all")
+    assert "recomputed 10 steps of 2 derivatives, all records are identical" in said
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 300
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def executors(bench: Bench) -> list[int]:
+    """The processes of Spark that do the work, by the folders in which they run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            folder = (process / "cwd").readlink()
+            if b"CoarseGrainedExecutorBackend" in words and folder.is_relative_to(bench.folder):
+                found.append(int(process.name))
+    return found
+
+
+def test_a_step_goes_on_when_an_executor_is_killed(bench: Bench, by_executors: Path) -> None:
+    root = bench.copy("killed", sliceSize="64k")
+    process = bench.start(root, "apply", "-y", *DERIVED)
+    before = bench.stored()
+    until(lambda: bench.stored() > before)
+    for each in executors(bench)[:1]:
+        os.kill(each, signal.SIGKILL)
+    said, _ = process.communicate()
+    assert process.returncode == 0, said
+    for name in DERIVED:
+        assert records_of(root, name).equals(records_of(by_executors, name))
