@@ -57,8 +57,6 @@ def stage_in_pieces(
         alias=each.alias,
         schema=schema_of(each.schema),
         vocab=vocabulary_of(each.vocab),
-        dataset=each.store.name,
-        dataset_id=each.step.dataset_id,
     )
     result = engine().validate(transaction.alias, transform.transform, [view], vocab)
     if result is None:
@@ -68,7 +66,9 @@ def stage_in_pieces(
     task = PiecesTask(
         dataset=transaction.alias,
         transform=transform.transform,
-        input=view,
+        alias=view.alias,
+        input_schema=view.schema,
+        input_vocab=view.vocab,
         vocab=vocab,
         schema=schema,
         pieces=tuple(piece.slices for piece in pieces),

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import InputSlices
 from odfbuild.odf.model import DataSlice, TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
@@ -28,14 +27,16 @@ class StorageAddress(Value):
 class PiecesTask(Value, kw_only=True):
     """Carry out several steps of `dataset`, in which each record is handled alone.
 
-    `input` is the one input, without files. Each of `pieces` are the slices of one step, the oldest
-    first. The first record of the first step gets `first_offset`, all get `system_time`, and
-    `schema` is that of data files of the dataset.
+    The query knows its one input as `alias`, with `input_schema` and `input_vocab`. Each of
+    `pieces` are the slices of one step, the oldest first. The first record of the first step gets
+    `first_offset`, all get `system_time`, and `schema` is that of data files of the dataset.
     """
 
     dataset: str
     transform: TransformSql
-    input: InputSlices
+    alias: str
+    input_schema: pa.Schema
+    input_vocab: Vocabulary
     vocab: Vocabulary
     schema: pa.Schema
     pieces: tuple[tuple[DataSlice, ...], ...]

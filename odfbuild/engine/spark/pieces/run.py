@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
@@ -52,12 +53,13 @@ def write_in_pieces(
 
     `scratch` is a folder of the session, and `cluster` is what messages call its workers.
     """
-    report = checked(spark, task.dataset, task.transform, [task.input], task.vocab)
+    view = InputSlices(alias=task.alias, schema=task.input_schema, vocab=task.input_vocab)
+    report = checked(spark, task.dataset, task.transform, [view], task.vocab)
     if (
         not report.row_wise
         or task.transform.temporal_tables
         or task.vocab.operation_type in known_result(report).columns
-        or any(pa.types.is_nested(each.type) for each in task.input.schema)
+        or any(pa.types.is_nested(each.type) for each in task.input_schema)
     ):
         return None
     spark.conf.set(*next(iter(_BATCH.items())))
@@ -105,15 +107,15 @@ def _over_pieces(spark: SparkSession, task: PiecesTask) -> tuple[Node, DataFrame
     """Plan and lazy result of the query, with a partition for each piece."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    shape = in_views(task.input.schema, task.input.vocab)
+    shape = in_views(task.input_schema, task.input_vocab)
     layout = to_arrow_schema(shape, timezone="UTC")
-    how = tasks.Reading(task.pieces, layout, task.input.vocab, task.storage)
+    how = tasks.Reading(task.pieces, layout, task.input_vocab, task.storage)
     size = len(task.pieces)
     numbers = spark.range(0, size, 1, size)
-    frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input.schema)
+    frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)
     catalyst = Catalyst(spark)
-    catalyst.show(frame, task.input.alias)
-    transform = in_spark(spark, task.transform, task.dataset, [task.input.alias])
+    catalyst.show(frame, task.alias)
+    transform = in_spark(spark, task.transform, task.dataset, [task.alias])
     plan, result = result_of(spark, steps_of(transform))
     return catalyst.inline(plan), result
 
