@@ -1,0 +1,219 @@
+"""What a task reads of the storage comes in the form that Spark takes, or the task says why not."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from odfbuild.engine.in_pieces import StorageAddress
+from odfbuild.engine.slice import dataset_schema, write_records
+from odfbuild.engine.spark.pieces import tasks
+from odfbuild.engine.spark.pieces.run import _unable
+from odfbuild.errors import EngineProblem, IntegrityError, OdfbuildError, QueryError
+from odfbuild.odf.model import DataSlice, OffsetInterval
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.store.storage import Storage
+
+VOCAB = vocabulary_of(None)
+MILLIS = pa.timestamp("ms", "UTC")
+MICROS = pa.timestamp("us", "UTC")
+RECORDS = pa.table(
+    {
+        "event_time": pa.array([1, -1], MILLIS),
+        "key": pa.array([uuid.UUID(int=7).bytes, None], pa.binary(16)),
+        "price": pa.array([Decimal("1.50"), None], pa.decimal128(12, 2)),
+        "exact": pa.array([1, -7], MICROS),
+    }
+)
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> StorageAddress:
+    return StorageAddress("store", tmp_path)
+
+
+def storage(where: StorageAddress) -> Storage:
+    return Storage(where.address, where.root)
+
+
+def stored(where: StorageAddress, records: pa.Table) -> DataSlice:
+    """A slice with offsets from 10 on, in the storage."""
+    staged = write_records(
+        records.to_batches(),
+        dataset="a",
+        schema=dataset_schema(records.schema, VOCAB),
+        vocab=VOCAB,
+        first_offset=10,
+        system_time=Timestamp(0),
+        target=where.root / "slice",
+    )
+    assert staged is not None
+    storage(where).upload("data", staged.data.physical_hash, staged.path)
+    return staged.data
+
+
+def read(where: StorageAddress, layout: pa.Schema, *pieces: tuple[DataSlice, ...]) -> pa.Table:
+    """The records of all pieces, each of which a task is asked for."""
+    how = tasks.Reading(pieces, layout, VOCAB, where)
+    return pa.Table.from_batches(list(tasks.read(how, numbers(len(pieces)))), layout)
+
+
+def numbers(count: int) -> Iterator[pa.RecordBatch]:
+    yield pa.record_batch([pa.array(range(count))], ["id"])
+
+
+def problem(text: Exception) -> OdfbuildError:
+    found = tasks.problem_of(f"PythonException: … {text} …")
+    assert found is not None
+    return found
+
+
+def test_records_come_in_the_form_that_spark_takes(where: StorageAddress) -> None:
+    first, second = stored(where, RECORDS), stored(where, RECORDS.slice(0, 1))
+    layout = pa.schema(
+        [
+            ("offset", pa.int64()),
+            ("event_time", MICROS),
+            ("key", pa.string()),
+            ("price", pa.decimal128(12, 2)),
+            ("exact", MICROS),
+            ("later", pa.string()),
+        ]
+    )
+    found = read(where, layout, (first,), (second,)).to_pylist()
+    assert [each["offset"] for each in found] == [10, 11, 10]
+    assert [each["key"] for each in found] == [str(uuid.UUID(int=7)), None, str(uuid.UUID(int=7))]
+    assert [each["price"] for each in found] == [Decimal("1.50"), None, Decimal("1.50")]
+    assert [each["exact"].microsecond for each in found] == [1, 999_993, 1]
+    assert {each["later"] for each in found} == {None}, "a column that came later"
+    assert list(where.root.glob("odfbuild-*")) == []
+
+
+def test_retracted_records_are_left_to_another_way(where: StorageAddress) -> None:
+    retracted = RECORDS.append_column("op", pa.array([0, 1], pa.int32()))
+    with pytest.raises(tasks.TaskError) as caught:
+        read(where, pa.schema([("offset", pa.int64())]), (stored(where, retracted),))
+    assert isinstance(problem(caught.value), tasks.NeedsOperations)
+
+
+def test_damage_in_the_storage_is_told_as_such(where: StorageAddress) -> None:
+    data = stored(where, RECORDS)
+    file = where.root / "store" / "data" / str(data.physical_hash)
+    file.write_bytes(file.read_bytes()[:-1] + b"X")
+    with pytest.raises(tasks.TaskError) as caught:
+        read(where, pa.schema([("offset", pa.int64())]), (data,))
+    found = problem(caught.value)
+    assert isinstance(found, IntegrityError)
+    assert found.code == "E0813"
+
+
+def test_an_object_that_a_worker_does_not_find_is_an_error_of_the_worker(
+    where: StorageAddress,
+) -> None:
+    hash = Multihash.sha3_256(b"")
+    absent = DataSlice(
+        logical_hash=hash,
+        physical_hash=hash,
+        offset_interval=OffsetInterval(start=0, end=0),
+        size=1,
+    )
+    with pytest.raises(tasks.TaskError) as caught:
+        read(where, pa.schema([("offset", pa.int64())]), (absent,))
+    found = problem(caught.value)
+    assert isinstance(found, EngineProblem)
+    assert found.code == "E1682"
+    assert found.notes == ("nothing was committed",)
+
+
+def test_a_storage_that_a_worker_cannot_reach_is_an_error_of_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing-secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    where = StorageAddress("s3://lake/objects", tmp_path)
+    hash = Multihash.sha3_256(b"")
+    data = DataSlice(
+        logical_hash=hash,
+        physical_hash=hash,
+        offset_interval=OffsetInterval(start=0, end=0),
+        size=1,
+    )
+    with pytest.raises(tasks.TaskError) as caught:
+        read(where, pa.schema([("offset", pa.int64())]), (data,))
+    found = problem(caught.value)
+    assert found.code == "E1682"
+    assert found.message.startswith("a worker cannot use the storage: ")
+
+
+def test_a_task_writes_the_slice_of_its_piece(
+    where: StorageAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_number", lambda: 1)
+    how = tasks.Writing(
+        "a", dataset_schema(RECORDS.schema, VOCAB), VOCAB, (0, 10, 12), Timestamp(0), where
+    )
+    (told,) = tasks.write(how, iter(RECORDS.to_batches()))
+    (row,) = told.to_pylist()
+    data = stored(where, RECORDS)
+    assert row == {
+        "piece": 1,
+        "records": 2,
+        "size": data.size,
+        "physical": str(data.physical_hash),
+        "logical": str(data.logical_hash),
+        "latest": 1,
+    }
+    (nothing,) = tasks.write(how, iter(RECORDS.slice(0, 0).to_batches()))
+    assert nothing.to_pylist()[0]["records"] == 0
+
+
+def test_a_missing_value_in_a_required_column_is_an_error_of_the_query(
+    where: StorageAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_number", lambda: 0)
+    empty = pa.table({"event_time": pa.array([None], MILLIS)})
+    how = tasks.Writing(
+        "a", dataset_schema(empty.schema, VOCAB), VOCAB, (0, 1), Timestamp(0), where
+    )
+    with pytest.raises(tasks.TaskError) as caught:
+        list(tasks.write(how, iter(empty.to_batches())))
+    found = problem(caught.value)
+    assert isinstance(found, QueryError)
+    assert (found.code, found.dataset) == ("E0520", "a")
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "named"),
+    [
+        ('java.io.IOException: Cannot run program "python9": error=2', "E1680", "python9"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.9", "E1680", "3.9"),
+        ("ModuleNotFoundError: No module named 's3fs'", "E1681", "s3fs"),
+        (
+            "ImportError: PyArrow >= 18.0.0 must be installed; however, it was not",
+            "E1681",
+            "PyArrow",
+        ),
+    ],
+)
+def test_what_a_worker_lacks_is_told(said: str, code: str, named: str) -> None:
+    found = _unable(said, "spark://h:7077")
+    assert found is not None
+    assert found.code == code
+    assert named in f"{found.message} {found.notes}"
+
+
+def test_other_errors_of_spark_are_none_of_a_worker() -> None:
+    assert _unable("Job aborted: division by zero", "spark://h:7077") is None
+    assert tasks.problem_of("Job aborted: division by zero") is None
