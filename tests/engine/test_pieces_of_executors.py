@@ -132,17 +132,13 @@ def test_an_object_that_a_worker_does_not_find_is_an_error_of_the_worker(
     assert found.notes == ("nothing was committed",)
 
 
-def test_a_storage_that_a_worker_cannot_reach_is_an_error_of_the_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_storage_that_a_worker_may_not_use_is_an_error_of_the_worker(
+    where: StorageAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing-secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    where = StorageAddress("s3://lake/objects", tmp_path)
+    def refused(*_: object) -> None:
+        raise PermissionError("Forbidden")
+
+    monkeypatch.setattr("odfbuild.store.storage.open_place", refused)
     hash = Multihash.sha3_256(b"")
     data = DataSlice(
         logical_hash=hash,
@@ -154,7 +150,8 @@ def test_a_storage_that_a_worker_cannot_reach_is_an_error_of_the_worker(
         read(where, pa.schema([("offset", pa.int64())]), (data,))
     found = problem(caught.value)
     assert found.code == "E1682"
-    assert found.message.startswith("a worker cannot use the storage: ")
+    assert found.message.startswith("a worker cannot use the storage: the storage store cannot be")
+    assert "Forbidden" in found.message
 
 
 def test_a_task_writes_the_slice_of_its_piece(

@@ -16,13 +16,15 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from odfbuild.engine.contract import InputSlices
-from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.internals.status import executor_addresses
 from odfbuild.engine.spark.pieces import tasks
 from odfbuild.engine.spark.pieces.shipped import ship
 from odfbuild.engine.spark.queries.foreign import in_spark
@@ -37,6 +39,7 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.storage import Storage
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 _BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "131072"}
@@ -44,6 +47,10 @@ _ONE_FOR_ONE = frozenset({"Project", "SubqueryAlias", "View", "MapInArrow", "Ran
 """Nodes of a plan that give as many records as they take."""
 _LOOKS = 64
 """Tasks that tell of their workers: so many meet all of them, or nearly."""
+_LOOKED: WeakKeyDictionary[SparkContext, tuple[StorageAddress, frozenset[str]]] = (
+    WeakKeyDictionary()
+)
+"""The workers of a session that were found able to use a storage."""
 
 
 def write_in_pieces(
@@ -155,14 +162,21 @@ def _ddl(schema: pa.Schema) -> str:
 
 # --- Checks ---
 
+_OR_NOT = "or let the coordinator do it: `slices: coordinator` below `engine` in odfbuild.yaml"
+
 
 def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
     """Raise `EngineProblem` unless workers can do it: before they get any work.
 
-    A worker may come later; each task fails where it cannot read or write.
+    Asked again where other workers have come. One may come later still; each task fails where it
+    cannot read or write.
     """
+    context = spark.sparkContext
+    now = (task.storage, executor_addresses(context))
+    if _LOOKED.get(context) == now:
+        return
     data, token = task.pieces[0][0], secrets.token_hex(8)
-    number = min(_LOOKS, max(2, spark.sparkContext.defaultParallelism))
+    number = min(_LOOKS, max(2, context.defaultParallelism))
     look = partial(tasks.look, task.storage, data, token)
     told = spark.range(0, number, 1, number).mapInArrow(look, _ddl(tasks.SEEN)).collect()
     for row in told:
@@ -172,7 +186,7 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
                 f"{pa.__version__}, so that equal records would become other files",
                 code="E1681",
                 notes=("nothing was committed",),
-                help=f"install pyarrow=={pa.__version__} on all workers",
+                help=f"install pyarrow=={pa.__version__} on all workers; {_OR_NOT}",
             )
         if row.size != data.size:
             found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
@@ -185,6 +199,7 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
                 "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
                 "be a folder that all workers see. `odfbuild storage push` stores what is missing",
             )
+    _LOOKED[context] = now
 
 
 def _check_stored(task: PiecesTask, pieces: Sequence[WrittenPiece]) -> None:
@@ -205,8 +220,7 @@ def _wrong(task: PiecesTask, why: str) -> EngineProblem:
         code="E1683",
         dataset=task.dataset,
         notes=(why, "nothing was committed"),
-        help="run the same command again; if that does not help, set `engine.slices: coordinator` "
-        "in odfbuild.yaml, and report it",
+        help=f"run the same command again; {_OR_NOT}",
     )
 
 
@@ -226,7 +240,7 @@ def _unable(text: str, cluster: str) -> EngineProblem | None:
             code="E1680",
             notes=(" ".join((what[0] if what else "").split())[:300], "nothing was committed"),
             help=f"install Python {version} there, and name it in PYSPARK_PYTHON where odfbuild "
-            "runs",
+            f"runs; {_OR_NOT}",
         )
     missing = _NO_MODULE.search(text)
     if missing is None:
@@ -236,5 +250,5 @@ def _unable(text: str, cluster: str) -> EngineProblem | None:
         code="E1681",
         notes=("nothing was committed",),
         help=f"install pyarrow=={pa.__version__}, numpy, msgspec and the libraries of the extra "
-        "for the storage, such as odfbuild[s3], in the Python of all workers",
+        f"for the storage, such as odfbuild[s3], in the Python of all workers; {_OR_NOT}",
     )
