@@ -94,6 +94,8 @@ def spark_cluster(
                 last = hidden_from_last if number == workers - 1 else ()
                 elsewhere["HIDDEN"] = " ".join(map(str, (*hidden, *last)))
                 elsewhere["JOINED"] = " ".join(map(str, joined))
+                # What tasks put aside can be seen there.
+                elsewhere["SPARK_LOCAL_DIRS"] = str(folder / "local")
             worker = _started(
                 java, home, log, "worker.Worker", *options, *place, elsewhere=elsewhere
             )
