@@ -105,13 +105,13 @@ class Bench:
             self.folder / "hidden" / "made", root, ignore=shutil.ignore_patterns("data")
         )
         (root / "data").mkdir()
-        self.set(root, **engine)
+        self.configure(root, **engine)
         return root
 
     def machine(self, root: Path) -> Path:
         return self.folder / f"{root.name}-machine.yaml"
 
-    def set(self, root: Path, conf: dict[str, str] | None = None, **engine: Any) -> None:
+    def configure(self, root: Path, conf: dict[str, str] | None = None, **engine: Any) -> None:
         content = {"name": "bench", "storage": f"s3://{BUCKET}/objects"}
         project = {"kind": "Project", "version": 1, "content": content}
         (root / "odfbuild.yaml").write_text(json.dumps(project))
@@ -166,7 +166,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     (root / "datasets" / "all.yaml").write_text(DEFINITIONS)
     with s3_endpoint() as objects, spark_cluster(folder / "cluster", hidden=[hidden]) as master:
         bench = Bench(master, folder, objects)
-        bench.set(root, master="local[2]")
+        bench.configure(root, master="local[2]")
         for numbers, names in (([0], ()), (range(1, FILES), ("fact",))):
             for number in numbers:
                 pq.write_table(records(number * ROWS), root / "data" / f"{number}.parquet")
@@ -262,7 +262,7 @@ def test_a_step_of_one_piece_gives_the_head_of_one_jvm(bench: Bench, by_coordina
 
 
 def test_each_block_is_verified_by_one_jvm(bench: Bench, by_executors: Path) -> None:
-    bench.set(by_executors, master="local[2]")
+    bench.configure(by_executors, master="local[2]")
     said = bench.run(by_executors, "verify", "-r", "--logical", "even", "all")
     assert "recomputed 10 steps of 2 derivatives, all records are identical" in said
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfbuild.engine.in_pieces import StorageAddress
+from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
 from odfbuild.engine.slice import dataset_schema, write_records
+from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.pieces import tasks
-from odfbuild.engine.spark.pieces.run import _unable
+from odfbuild.engine.spark.pieces.run import _check_stored, _unable
 from odfbuild.errors import EngineProblem, IntegrityError, OdfbuildError, QueryError
-from odfbuild.odf.model import DataSlice, OffsetInterval
+from odfbuild.odf.model import DataSlice, OffsetInterval, SqlQueryStep, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
@@ -214,3 +215,42 @@ def test_what_a_worker_lacks_is_told(said: str, code: str, named: str) -> None:
 def test_other_errors_of_spark_are_none_of_a_worker() -> None:
     assert _unable("Job aborted: division by zero", "spark://h:7077") is None
     assert tasks.problem_of("Job aborted: division by zero") is None
+
+
+def task(where: StorageAddress, *pieces: tuple[DataSlice, ...]) -> PiecesTask:
+    schema = dataset_schema(RECORDS.schema, VOCAB)
+    query = SqlQueryStep(query="SELECT event_time, price FROM a")
+    return PiecesTask(
+        dataset="b",
+        transform=TransformSql(engine="spark", queries=(query,)),
+        alias="a",
+        input_schema=schema,
+        input_vocab=VOCAB,
+        vocab=VOCAB,
+        schema=schema,
+        pieces=pieces,
+        storage=where,
+        first_offset=0,
+        system_time=Timestamp(0),
+    )
+
+
+def test_a_slice_that_is_not_in_the_storage_is_not_committed(where: StorageAddress) -> None:
+    data = stored(where, RECORDS)
+    _check_stored(task(where), [WrittenPiece(data), WrittenPiece(None)])
+    storage(where).discard(f"data/{data.physical_hash}")
+    with pytest.raises(EngineProblem) as caught:
+        _check_stored(task(where), [WrittenPiece(data)])
+    assert caught.value.code == "E1683"
+    assert "is not there" in caught.value.notes[0]
+
+
+@pytest.mark.spark
+def test_the_sandbox_lets_no_task_run_python(
+    where: StorageAddress, spark_engine: SparkEngine
+) -> None:
+    if not spark_engine._session.fences.network:
+        pytest.skip("this system has no sandbox")
+    with pytest.raises(EngineProblem) as caught:
+        spark_engine.write_in_pieces(task(where, (stored(where, RECORDS),)))
+    assert caught.value.code == "E1684"

@@ -45,7 +45,7 @@ def links(drawn: list[tuple[int | None, int, int | None]]) -> list[Link]:
         promised = Timestamp(watermark) if watermark is not None else None
         event = (
             SetInfo()
-            if data is promised is None
+            if data is None and promised is None
             else AddData(new_data=data, new_watermark=promised)
         )
         block = MetadataBlock(
@@ -74,7 +74,7 @@ def test_pieces_follow_each_other_and_read_what_the_step_reads(
 def assert_each_is_a_step_of_its_own(pieces: tuple[InputStep, ...], interval: Interval) -> None:
     consumed, at, watermark = BEFORE, 0, interval.watermark_before
     for piece in pieces:
-        end = 1 + [hash for hash, _ in interval.links].index(piece.new_block)  # type: ignore[arg-type]
+        end = 1 + [hash for hash, _ in interval.links].index(piece.new_block)
         part = Interval(interval.links[at:end], watermark)
         assert piece == next_step(DATASET, consumed, part)
         consumed, at, watermark = piece.as_event(), end, piece.watermark

@@ -43,6 +43,13 @@ ELSEWHERE = {
         ("E0395", "E0396", "E0397", "E0398", "E0399"),
         ("tests/cli/test_contracts.py", "a contract that is broken, or is none"),
     ),
+    **dict.fromkeys(
+        ("E1680", "E1681", "E1682"),
+        ("tests/engine/test_pieces_of_executors.py", "a worker that lacks something"),
+    ),
+    "E1683": ("tests/engine/test_pieces_of_executors.py", "a storage that lost a slice"),
+    "E1684": ("tests/engine/test_pieces_of_executors.py", "tasks in a sandbox"),
+    "E1690": ("tests/cli/sharing/test_stored_garbage.py", "a block that is none"),
     "E0551": ("tests/cli/test_k_anonymity.py", "a value that one record has"),
     "E1650": ("tests/exchange/passport/test_passports.py", "statements without the key"),
     **dict.fromkeys(

@@ -115,7 +115,7 @@ def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             target=folder / "slice.parquet",
         )
         if staged is None:
-            told = [number, 0, 0, None, None, None]
+            told: list[object] = [number, 0, 0, None, None, None]
         else:
             data, latest = staged.data, staged.max_event_time
             # Also where it is there already: what is young is no garbage for others.
@@ -131,7 +131,7 @@ def _number() -> int:
 
     context = TaskContext.get()
     assert context is not None, "it runs in a task of Spark"
-    return context.partitionId()
+    return int(context.partitionId())
 
 
 def _records(
