@@ -28,6 +28,7 @@ from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.sql.forecast import expected_mode
 from odfbuild.sql.mode import Mode
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.wording import count
 
 _ASKED_AT_ONCE = 8
 
@@ -79,17 +80,17 @@ def stage_in_pieces(
     written = engine().write_in_pieces(task)
     if written is None:
         return None
-    records = 0
+    slices = [found.data for found in written if found.data is not None]
     for number, (piece, found) in enumerate(zip(pieces, written, strict=True)):
         folder = scratch / f"piece-{number}"
         folder.mkdir()
         record_step(transaction, [replace(each, step=piece)], found.data, folder)
-        records += found.data.records if found.data is not None else 0
-    counted = {
-        each.store.object_path("data", data.physical_hash): data.records
-        for data in each.step.slices
-    }
-    return Derived(records, counted=counted)
+    place = each.store.object_path
+    return Derived(
+        records=sum(data.records for data in slices),
+        note=f"executors wrote {count(len(slices), 'slice')}",
+        counted={place("data", data.physical_hash): data.records for data in each.step.slices},
+    )
 
 
 def _cut(

@@ -197,7 +197,7 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
                 notes=(f"of object {data.physical_hash} it sees {found}", "nothing was committed"),
                 help="let workers use the same endpoint, such as by "
                 "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
-                "be a folder that all workers see. `odfbuild storage push` stores what is missing",
+                f"be a folder that all workers see; {_OR_NOT}",
             )
     _LOOKED[context] = now
 
