@@ -155,6 +155,18 @@ def test_a_storage_that_a_worker_may_not_use_is_an_error_of_the_worker(
     assert "Forbidden" in found.message
 
 
+def test_a_worker_tells_what_it_sees_and_leaves_what_it_wrote(
+    where: StorageAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_number", lambda: 3)
+    data = stored(where, RECORDS)
+    (told,) = tasks.look(where, data, "token", numbers(1))
+    assert told.to_pylist() == [
+        {"release": pa.__version__, "size": data.size, "written": "probes/token-3"}
+    ]
+    assert [each.name for each in storage(where).files("probes")] == ["probes/token-3"]
+
+
 def test_a_task_writes_the_slice_of_its_piece(
     where: StorageAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,13 +36,12 @@ from odfbuild.errors import EngineProblem
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.storage import Storage
+from odfbuild.store.storage import PROBES, Storage
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
-_BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "131072"}
 _ONE_FOR_ONE = frozenset({"Project", "SubqueryAlias", "View", "MapInArrow", "Range"})
 """Nodes of a plan that give as many records as they take."""
 _LOOKS = 64
@@ -69,7 +68,6 @@ def write_in_pieces(
         or any(pa.types.is_nested(each.type) for each in task.input_schema)
     ):
         return None
-    spark.conf.set(*next(iter(_BATCH.items())))
     try:
         ship(spark, scratch)
         _check_workers(spark, task, cluster)
@@ -179,6 +177,10 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
     number = min(_LOOKS, max(2, context.defaultParallelism))
     look = partial(tasks.look, task.storage, data, token)
     told = spark.range(0, number, 1, number).mapInArrow(look, _ddl(tasks.SEEN)).collect()
+    storage = _storage(task)
+    seen = {file.name for file in storage.files(PROBES)}
+    for row in told:
+        storage.discard(row.written)
     for row in told:
         if row.release != pa.__version__:
             raise EngineProblem(
@@ -188,13 +190,16 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
                 notes=("nothing was committed",),
                 help=f"install pyarrow=={pa.__version__} on all workers; {_OR_NOT}",
             )
-        if row.size != data.size:
+        if row.size != data.size or row.written not in seen:
             found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
+            why = f"of object {data.physical_hash} it sees {found}"
+            if row.size == data.size:
+                why = f"it wrote {row.written}, which is not there"
             raise EngineProblem(
-                f"a worker of {cluster} does not see the objects that this machine sees in "
+                f"a worker of {cluster} does not see what this machine sees in "
                 f"{task.storage.address}",
                 code="E1682",
-                notes=(f"of object {data.physical_hash} it sees {found}", "nothing was committed"),
+                notes=(why, "nothing was committed"),
                 help="let workers use the same endpoint, such as by "
                 "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
                 f"be a folder that all workers see; {_OR_NOT}",
@@ -204,7 +209,7 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
 
 def _check_stored(task: PiecesTask, pieces: Sequence[WrittenPiece]) -> None:
     """Raise `EngineProblem` E1683 unless what tasks say they wrote lies in the storage."""
-    storage = Storage(task.storage.address, task.storage.root)
+    storage = _storage(task)
     for each in pieces:
         data = each.data
         if data is not None and (size := storage.size("data", data.physical_hash)) != data.size:
@@ -212,6 +217,10 @@ def _check_stored(task: PiecesTask, pieces: Sequence[WrittenPiece]) -> None:
             raise _wrong(
                 task, f"object {data.physical_hash} of {data.size:,} bytes {found}, and was written"
             )
+
+
+def _storage(task: PiecesTask) -> Storage:
+    return Storage(task.storage.address, task.storage.root)
 
 
 def _wrong(task: PiecesTask, why: str) -> EngineProblem:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,8 @@ from odfbuild.records.uuids import is_uuid, to_text
 from odfbuild.store.storage import PROBES, Storage
 from odfbuild.values import Value
 
-_BATCH_ROWS = 131_072
+_BATCH_ROWS = 16_384
+"""So many records at a time go to Spark, which has memory for some batches outside of its heap."""
 _MARK = "odfbuild-problem:"
 _MARKED = re.compile(_MARK + r"([\w=+/-]+)")
 
@@ -48,8 +48,8 @@ REPORT = pa.schema(
     ]
 )
 """What a task tells of the slice that it wrote; times are milliseconds of Unix."""
-SEEN = pa.schema([("release", pa.string()), ("python", pa.string()), ("size", pa.int64())])
-"""What a worker tells of itself: releases of PyArrow and Python, and the bytes of an object."""
+SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa.string())])
+"""What a worker tells: its release of PyArrow, the bytes of an object, and what it wrote there."""
 
 
 class Reading(Value):
@@ -78,7 +78,10 @@ class Writing(Value):
 def look(
     storage: StorageAddress, data: DataSlice, token: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Tell of the worker, and look whether it may read and write in the storage."""
+    """Tell of the worker, and whether it may read and write in the storage.
+
+    Its owner may not let it remove anything, so what it wrote is left to the coordinator.
+    """
     for _ in batches:
         pass
     with _told():
@@ -86,9 +89,7 @@ def look(
         size = there.size("data", data.physical_hash)
         name = f"{PROBES}/{token}-{_number()}"
         there.write(name, b"odfbuild")
-        there.discard(name)
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    yield pa.record_batch([[pa.__version__], [python], [size]], schema=SEEN)
+    yield pa.record_batch([[pa.__version__], [size], [name]], schema=SEEN)
 
 
 def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
