@@ -30,7 +30,7 @@ from odfbuild.engine.contract import (
     OnSchemaChange,
     Skipped,
 )
-from odfbuild.engine.personal import compares_values, sealing_of
+from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
@@ -44,10 +44,7 @@ from odfbuild.odf.model import (
     DataField,
     DataTypeInt32,
     MergeStrategy,
-    MergeStrategyChangelogStream,
-    MergeStrategyLedger,
     MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepParquet,
     SetDataSchema,
@@ -304,7 +301,7 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
     state, source = transaction.state, arrival.source
     merge = _merge(source, arrival)
     seal = None
-    if transaction.base is not None and state.schema is not None and compares_values(merge):
+    if transaction.base is not None and state.schema is not None and merge.COMPARES:
         seal = sealing_of(transaction.workspace.dataset(transaction.alias), state)
     return IngestTask(
         dataset=transaction.alias,
@@ -332,9 +329,8 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
 
 def _merge(source: SetPollingSource | AddPushSource, arrival: Arrival) -> MergeStrategy:
     """How a file joins the history: the state of a source of changes by what is different."""
-    changes = MergeStrategyChangelogStream | MergeStrategyUpsertStream
-    if arrival.whole and isinstance(source.merge, changes):
-        return MergeStrategySnapshot(primary_key=source.merge.primary_key)
+    if arrival.whole and source.merge.HAS_CHANGES:
+        return MergeStrategySnapshot(primary_key=source.merge.key)
     return source.merge
 
 
@@ -395,8 +391,8 @@ def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None
         merge_slices.keep_merged(committed)
     if (state.last_offset or 0) < WORTH_AN_INDEX:
         return
-    if isinstance(merge, MergeStrategyLedger | MergeStrategyUpsertStream):
-        key_index(committed, schema_of(state.schema), merge.primary_key)
+    if merge is not None and merge.LOOKS_UP:
+        key_index(committed, schema_of(state.schema), merge.key)
 
 
 def _add_event(

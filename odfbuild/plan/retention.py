@@ -19,7 +19,6 @@ from odfbuild.odf.model import (
     DatasetKind,
     DataSlice,
     ExecuteTransform,
-    MergeStrategyAppend,
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
@@ -123,9 +122,9 @@ def own_need(name: str, state: Projection) -> OdfbuildError | None:
     """Why the dataset itself needs its old records; `None`: new ones can come without them."""
     if state.kind is DatasetKind.Root:
         sources = [state.polling_source, *state.push_sources.values()]
-        merges = {type(each.merge) for each in sources if each is not None}
-        wrong = sorted(each.__name__.removeprefix("MergeStrategy") for each in merges)
-        if merges - {MergeStrategyAppend}:
+        merges = {each.merge for each in sources if each is not None}
+        if not all(each.KEEPS_ALL for each in merges):
+            wrong = sorted({each.KIND for each in merges})
             why = f"its merge strategy {' and '.join(wrong)} compares new records with all so far"
             return _needed(name, why, "withdraw records of datasets that append only")
         return None

@@ -98,7 +98,9 @@ class Projection(Value, kw_only=True):
 
 
 _OBJECTS = tuple(
-    each for each in vars(model).values() if isinstance(each, type) and issubclass(each, Record)
+    each
+    for each in vars(model).values()
+    if isinstance(each, type) and issubclass(each, Record) and not each.__subclasses__()
 )
 """Objects of blocks. Those of engines are loaded or not: all subclasses would not be the same."""
 

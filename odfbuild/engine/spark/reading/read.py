@@ -71,8 +71,6 @@ from odfbuild.engine.spark.results.hidden import CORRUPT, FILE, MISFIT, OF_READI
 from odfbuild.engine.spark.results.order import total_order
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
-    MergeStrategyAppend,
-    MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
@@ -158,9 +156,9 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
     """
     first, names = tasks[0], {each.dataset for each in tasks}
     if len(names) > 1:
-        compares = isinstance(first.merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
-        known = first.history_schema is None or isinstance(first.merge, MergeStrategyAppend)
-        if len(names) < len(tasks) or not known or compares or not all(map(first.is_like, tasks)):
+        known = first.history_schema is None or first.merge.KEEPS_ALL
+        by_file = known and not first.merge.COMPARES
+        if len(names) < len(tasks) or not by_file or not all(map(first.is_like, tasks)):
             return False
         # Of each dataset the columns would be inferred from its own file.
         return declared_columns(first.read) is not None and all(map(_is_regular, tasks))
