@@ -10,8 +10,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from odfbuild.apply.linked_objects import linked_objects
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
@@ -51,7 +49,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SourceState,
 )
-from odfbuild.odf.schema.arrow_schema import from_odf, schema_of
+from odfbuild.odf.schema.arrow_schema import declared_columns, schema_of
 from odfbuild.odf.schema.ddl import parse_ddl, quoted_name
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
@@ -456,13 +454,6 @@ def validate_source(
     if vocab.event_time not in columns.names:
         columns = columns.append(schema_of(state.schema).field(vocab.event_time))
     ensure_schema(transaction, columns, vocab)
-
-
-def declared_columns(read: ReadStep) -> pa.Schema | None:
-    """The columns that a definition says a source has; `None` when only the data can tell."""
-    if read.schema is not None:
-        return from_odf(read.schema)
-    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
 def _recorded(content: str | None) -> dict[str, Any]:

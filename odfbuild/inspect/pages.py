@@ -13,6 +13,7 @@ from odfbuild.inspect.samples import Sample, sample_of
 from odfbuild.odf.model import (
     AddData,
     AttachmentEmbedded,
+    Description,
     ExecuteTransform,
     MetadataBlock,
     SetAttachments,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection, QueryEra
     from odfbuild.project.model import Config, Definition
 
-Event = TypeVar("Event", SetInfo, SetLicense, SetAttachments)
+Event = TypeVar("Event", bound=Description)
 
 Made = TypeVar("Made")
 

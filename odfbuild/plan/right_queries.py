@@ -19,7 +19,7 @@ from collections.abc import (
 from typing import Any
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.odf.model import SetAttachments, SetInfo, SetLicense
+from odfbuild.odf.model import Description
 from odfbuild.project.model import Definition
 from odfbuild.records.checks import Asked, Relationship
 from odfbuild.sql.translate.named import Engines
@@ -142,6 +142,5 @@ def _digest(*parts: str) -> str:
 
 def _shape(definition: Definition) -> bytes:
     """What a definition says of columns."""
-    silent = SetInfo | SetLicense | SetAttachments
-    events = [each for each in definition.snapshot.metadata if not isinstance(each, silent)]
+    events = [each for each in definition.snapshot.metadata if not isinstance(each, Description)]
     return repr(events).encode()

@@ -18,6 +18,7 @@ from odfbuild.odf.model import (
     AddData,
     AddPushSource,
     DatasetKind,
+    Description,
     DisablePollingSource,
     DisablePushSource,
     ExecuteTransform,
@@ -135,6 +136,11 @@ IN_FORCE: Mapping[type, str] = {
     SetDataSchema: "schema",
 }
 """Events of which the newest one holds, and the field of a projection that has it."""
+
+DESCRIPTIONS: Mapping[type[Description], str] = {
+    event: name for event, name in IN_FORCE.items() if issubclass(event, Description)
+}
+"""Those of `IN_FORCE` that tell people something and change nothing else."""
 
 
 def start(head: Multihash, block: MetadataBlock) -> Projection:

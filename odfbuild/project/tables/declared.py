@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odfbuild.odf.identity import identifier_of
 from odfbuild.project.settings.by_name import matching
 from odfbuild.project.settings.personal import subjects_of
-from odfbuild.project.settings.tables import FormatName, TableSettings
+from odfbuild.project.settings.tables import FORMATS, TableSettings
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Table(Value, kw_only=True):
 
     name: str
     dataset: str
-    format: FormatName
+    format: str
     location: str
     group: str | None = None
     view: View = "current"
@@ -57,8 +57,8 @@ class Table(Value, kw_only=True):
     def address(self) -> str:
         """Where its files are: `location/name`; with a group `location/group`."""
         name = self.group or self.name
-        if self.format == "kartothek":
-            name = name.replace(".", "_")  # it has no dots in names
+        if not FORMATS[self.format].has_dots:
+            name = name.replace(".", "_")
         return f"{self.location.rstrip('/')}/{name}"
 
     def says(self, key: str) -> tuple[str | int, ...]:

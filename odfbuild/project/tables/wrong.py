@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import ProjectError
-from odfbuild.project.settings.tables import FormatName
+from odfbuild.project.settings.tables import FORMATS
 from odfbuild.project.tables.declared import IDENTIFIER, PLACEHOLDER
 from odfbuild.project.yaml.source import locate
 
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from odfbuild.project.settings.content import Content
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_ONLY_FOR: dict[str, tuple[FormatName, ...]] = {
-    "indices": ("kartothek",),
-    "group": ("kartothek",),
-    "catalogue": ("iceberg",),
-}
-"""Settings that mean nothing to other formats."""
 _FIELDS = {"partitionBy": "partition_by", "indices": "indices", "sort": "sort"}
 
 
@@ -35,7 +29,8 @@ def wrong_tables(content: Content, text: str, file: str) -> Iterator[ProjectErro
         def at(*path: str | int, number: int = number) -> Location:
             return locate(text, file, 0, ("content", "tables", number, *path))
 
-        for key, formats in _ONLY_FOR.items():
+        for key in dict.fromkeys(key for each in FORMATS.values() for key in each.only):
+            formats = [name for name, each in FORMATS.items() if key in each.only]
             if getattr(entry, key) and entry.format not in formats:
                 yield ProjectError(
                     f"`{key}` means nothing to a table of the format {entry.format}",

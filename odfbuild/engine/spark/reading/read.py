@@ -72,7 +72,6 @@ from odfbuild.engine.spark.results.order import total_order
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
-    ReadStep,
     ReadStepCsv,
     ReadStepEsriShapefile,
     ReadStepGeoJson,
@@ -81,8 +80,7 @@ from odfbuild.odf.model import (
     ReadStepNdJson,
     ReadStepParquet,
 )
-from odfbuild.odf.schema.arrow_schema import from_odf
-from odfbuild.odf.schema.ddl import parse_ddl
+from odfbuild.odf.schema.arrow_schema import declared_columns
 from odfbuild.records.uuids import is_uuid, uuids_in
 
 if TYPE_CHECKING:
@@ -140,13 +138,6 @@ def read_source(
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
     result = guard_times(result, task, source, bad)
     return result, replace(source, drift=source.drift.and_then(drift))
-
-
-def declared_columns(read: ReadStep) -> pa.Schema | None:
-    """The columns that a read step declares; `None` when the data decides."""
-    if read.schema is not None:
-        return from_odf(read.schema)
-    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
 def can_be_together(tasks: Sequence[IngestTask]) -> bool:
