@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -24,9 +25,9 @@ def as_data(value: Any) -> Any:
         return str(value)
     if isinstance(value, OdfbuildError):
         return refusal_to_data(value)
-    if isinstance(value, Value):
-        return {name: as_data(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, tuple):
+    if is_dataclass(value):
+        return {each.name: as_data(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple | list):
         return [as_data(each) for each in value]
     return value.value if isinstance(value, Enum) else value
 
