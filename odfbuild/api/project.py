@@ -151,7 +151,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         """
         from odfbuild.apply.tables import publish_table
         from odfbuild.exchange.tables.planned import no_such_table
-        from odfbuild.project.tables.declared import declared_tables
+        from odfbuild.project.tables import declared_tables
 
         config, workspace = self.config(), self._on_heads("rebuild_tables")
         found = {each.name.lower(): each for each in declared_tables(config, workspace.aliases())}

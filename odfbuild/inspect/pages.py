@@ -29,7 +29,7 @@ from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.project.settings.owners import owners_of
 from odfbuild.project.settings.showing import Showing, ShownColumns
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.runs import LastResult, runs_in
 from odfbuild.survey.survey import Survey
