@@ -27,12 +27,14 @@ class Checking(Base):
         logical: bool = False,
         since: str | None = None,
         sample: int | None = None,
+        full: bool = False,
         recursive: bool = False,
     ) -> Verdict:
         """Check datasets (default: all) for integrity, and derivatives for reproducibility.
 
         With `integrity`, no step is recomputed and no engine is started. `since` is the end of a
         hash of a block, for one dataset; at most `sample` steps of each dataset are recomputed;
+        with `full` each step is computed over all records, not only the last one with each query;
         `recursive` also verifies all upstream datasets. Published tables are compared, too.
         `signatures` of the result tell who vouches for which dataset. Without names, derivatives of
         others whose inputs are not here are not findings, but `unchecked`.
@@ -54,7 +56,7 @@ class Checking(Base):
             workspace,
             names,
             logical=logical,
-            extent=Extent(since=after, sample=sample),
+            extent=Extent(since=after, sample=sample, full=full),
             factory=None if integrity else self._start_engine,
             all_of_project=not (datasets or recursive),
         )

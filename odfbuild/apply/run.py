@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -46,7 +46,6 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import (
     AddPushSource,
-    DatasetKind,
     MetadataEvent,
     SetPollingSource,
     SetTransform,
@@ -54,8 +53,19 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.plan.changes.delete import still_read
-from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode, replays, takes_engine
+from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode, takes_engine
 from odfbuild.plan.readers import consumers_of
+from odfbuild.plan.steps import (
+    CheckRights,
+    Define,
+    Delete,
+    Derive,
+    Ingest,
+    Publish,
+    Rename,
+    StartAgain,
+    steps_of,
+)
 from odfbuild.project.model import Project
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.cache import project
@@ -233,6 +243,51 @@ class _Run:
         )
 
     def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:
+        """Carry out the steps of the plan; gives a note about what was not done."""
+        base = self._as_planned(item)
+        portal = self.portals.get(item.name.lower())
+        steps = steps_of(item, exists=base is not None, portal_of=portal)
+        replaces: Multihash | None = None
+        ahead: Ahead | None = None
+        note = ""
+        for step in steps:
+            match step:
+                case Delete():
+                    self._delete(item)
+                    progress.deleted = True
+                case Rename():
+                    rename_inbox(self.project.config.inbox, step.before, item.name)
+                    self.workspace.rename(step.before, item.name)
+                    progress.renamed_from = step.before
+                case StartAgain() if base is not None:
+                    if step.drops:
+                        check_unprotected(self.project.config, self.workspace, item.name)
+                    store = self.workspace.dataset(item.name)
+                    onto = step.onto or store.seed(base.head)
+                    base, replaces = project(store, onto, None), base.head
+                case Define():
+                    audit = self.audits.of(item.name, progress.warn)
+                    ahead = self.ahead.take(item.name)
+                    transaction = ahead.transaction if ahead else self._begun(item, base, replaces)
+                    transaction.audit = audit
+                case CheckRights():
+                    engine = self.project.config.engine
+                    check_rights(self.workspace, item.name, item.inputs, engine)
+                    told = told_of_plain_values(self.workspace, item.name, base)
+                    progress.warn(*filter(None, [told]))
+                case Ingest():
+                    note = self._ingest(item, step, transaction, progress, ahead)
+                case Publish():
+                    note = self._publish(item, step, transaction, progress)
+                case Derive():
+                    note = self._derive(item, transaction, progress)
+        if progress.records:
+            source = transaction.state.polling_source
+            keep_side_cars(self.workspace, item.name, source.merge if source else None)
+        return note
+
+    def _as_planned(self, item: DatasetPlan) -> Projection | None:
+        """What a dataset says now, which has to be what it said to the plan."""
         if item.refusal is not None:
             raise item.refusal
         if item.name in self.wrong:
@@ -252,45 +307,12 @@ class _Run:
                 dataset=item.name,
                 help="run `odfbuild plan` again",
             )
-        if Action.DELETE in item.actions:
-            self._delete(item)
-            progress.deleted = True
-            return ""
-        if item.renamed_from is not None:
-            rename_inbox(self.project.config.inbox, item.renamed_from, item.name)
-            self.workspace.rename(item.renamed_from, item.name)
-            progress.renamed_from = item.renamed_from
-        folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))
-        replaces = None
-        if base is not None and Action.REBUILD in item.actions:
-            check_unprotected(self.project.config, self.workspace, item.name)
-            # One movement of the head drops what was and commits the first step of what comes.
-            store = self.workspace.dataset(item.name)
-            base, replaces = project(store, store.seed(base.head), None), base.head
-        if base is not None and item.promoted is not None and replays(item):
-            store = self.workspace.dataset(item.name)
-            onto = item.promoted.onto or store.seed(base.head)
-            base, replaces = project(store, onto, None), base.head
-        audit = self.audits.of(item.name, progress.warn)
-        ahead = self.ahead.take(item.name)
-        transaction = ahead.transaction if ahead else self._begun(item, base, replaces)
-        transaction.audit = audit
-        if {Action.RUN, Action.POLL} & {*item.actions}:
-            check_rights(self.workspace, item.name, item.inputs, self.project.config.engine)
-            progress.warn(*filter(None, [told_of_plain_values(self.workspace, item.name, base)]))
-        note = self._work_of(item, ahead)(item, transaction, folder, progress)
-        if progress.records:
-            source = transaction.state.polling_source
-            keep_side_cars(self.workspace, item.name, source.merge if source else None)
-        return note
+        return base
 
-    def _work_of(self, item: DatasetPlan, ahead: Ahead | None) -> Callable[..., str]:
-        """What is done for a dataset of its kind."""
-        portal = self.portals.get(item.name.lower())
-        if portal is not None:
-            return partial(self._publish, of=portal)
-        root = item.kind is DatasetKind.Root
-        return partial(self._ingest, ahead=ahead) if root else self._derive
+    def _folder(self, item: DatasetPlan) -> Path:
+        """An empty folder for the files of a dataset."""
+        prefix = f"{item.name.replace('/', '-')}-"
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=self.scratch))
 
     def _begun(
         self, item: DatasetPlan, base: Projection | None, replaces: Multihash | None = None
@@ -317,15 +339,16 @@ class _Run:
     def _ingest(
         self,
         item: DatasetPlan,
+        step: Ingest,
         transaction: Transaction,
-        folder: Path,
         progress: Progress,
         ahead: Ahead | None,
     ) -> str:
         config = self.project.config
         source = transaction.state.polling_source
         note = ""
-        if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
+        if source is not None and step.reads:
+            folder = self._folder(item)
             found = fetch(
                 source.fetch,
                 polling_state(transaction.state),
@@ -344,12 +367,12 @@ class _Run:
         return note if progress.blocks else "the source has no new data"
 
     def _publish(
-        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress, of: str
+        self, item: DatasetPlan, step: Publish, transaction: Transaction, progress: Progress
     ) -> str:
         """A portal takes over block by block; when a check stops one, those before it stay."""
-        portal = Portal(self.workspace, item.name, of)
-        wanted = {Action.RUN, Action.POLL} & {*item.actions}
-        for block in portal.not_yet_published() if wanted else ():
+        portal = Portal(self.workspace, item.name, step.of)
+        folder = self._folder(item)
+        for block in portal.not_yet_published() if step.reads else ():
             records = portal.stage(transaction, block, folder)
             if records:
                 progress.add(transaction.commit(), records)
@@ -358,7 +381,7 @@ class _Run:
                     self.workspace, item.name, item.kind, base, audit=transaction.audit
                 )
         progress.add(transaction.commit())
-        return "" if progress.blocks else f"'{of}' has no new records"
+        return "" if progress.blocks else f"'{step.of}' has no new records"
 
     def _ingest_batch(
         self,
@@ -429,14 +452,13 @@ class _Run:
             keep_side_cars(self.workspace, item.name, source.merge if source else None)
         return transaction, note
 
-    def _derive(
-        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
-    ) -> str:
+    def _derive(self, item: DatasetPlan, transaction: Transaction, progress: Progress) -> str:
         closeness = self.following.of(item.name)
         inputs = read_inputs(self.workspace, item.name, transaction.state, closeness)
         if inputs is None:
             progress.add(transaction.commit())
             return "" if progress.blocks else "an input has no data yet"
+        folder = self._folder(item)
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
         changed &= item.promoted is None  # its schema comes with it
         note = ""

@@ -31,6 +31,10 @@ def verify(
         int | None,
         typer.Option(min=1, help="Recompute at most N random steps of each dataset."),
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Compute each step over all records, not from what changed."),
+    ] = False,
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Also verify all upstream datasets.")
     ] = False,
@@ -53,8 +57,9 @@ def verify(
 
     First checks the hashes of all blocks and data files, and the rules of the chain. Then
     recomputes every step of every derivative from its inputs, with the query and schemas in force
-    at its block, and compares the records. Damaged datasets and those downstream are not
-    recomputed. Published tables are compared with their datasets.
+    at its block, and compares the records. Behind long histories, steps are computed from what they
+    change, and the last one with each query over all records. Damaged datasets and those downstream
+    are not recomputed. Published tables are compared with their datasets.
     """
     from odfbuild.inspect.verify.check import verify as run_verification
     from odfbuild.inspect.verify.reproduce import Extent, upstream
@@ -62,7 +67,7 @@ def verify(
 
     state: Context = context.obj
     if proof is not None:
-        if selection or any((integrity, since, sample, recursive, logical)):
+        if selection or any((integrity, since, sample, full, recursive, logical)):
             raise typer.BadParameter(
                 "it says itself which datasets it is about", param_hint="--proof"
             )
@@ -80,7 +85,7 @@ def verify(
         workspace,
         names,
         logical=logical,
-        extent=Extent(since=after, sample=sample),
+        extent=Extent(since=after, sample=sample, full=full),
         factory=None if integrity else state.start_engine,
         all_of_project=not (selection or recursive),
     )

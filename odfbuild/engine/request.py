@@ -125,8 +125,8 @@ def transform_task(
 ) -> TransformTask:
     """The request for the next step of a derivative that says `state` (transformation included).
 
-    `history` is what it has committed so far, if anything; without side-cars in a proof, which is
-    computed in full. `system_time` is that of the block which is to record the step.
+    `history` is what it has committed so far, if anything. A proof is computed over all records,
+    whatever was committed. `system_time` is that of the block which is to record the step.
     Personal values are plain in it; `PersonalDataError` E1604 where it takes keys that are not
     here.
     """

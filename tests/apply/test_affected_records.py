@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
+from odfbuild.engine.spark.queries import transform
 from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
 
@@ -67,18 +69,54 @@ def test_a_changed_query_is_computed_over_all_records_once(program: Tiny) -> Non
     assert program.run("verify").returncode == 0
 
 
+def leave_affected_records_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        affected_records, "_is_one_of", lambda hashes, wanted: np.zeros(len(hashes), bool)
+    )
+
+
 def test_verify_finds_a_step_that_left_affected_records_out(
     program: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring(program, "2.csv", RECORDS, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            affected_records, "_is_one_of", lambda hashes, wanted: np.zeros(len(hashes), bool)
-        )
+        leave_affected_records_out(patch)
         applied(program)
+    bring(program, "3.csv", RECORDS + 3, 3)
+    applied(program)
     said = program.run("verify")
     assert said.returncode == 3
     assert "derived" in said.stdout + said.stderr
+
+
+def test_verify_finds_a_wrong_way_by_the_last_step_even_if_it_goes_the_same_way(
+    program: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_affected_records_out(monkeypatch)
+    for number in range(2):
+        bring(program, f"{number + 2}.csv", RECORDS + 3 * number, 3)
+        applied(program)
+    last, all_ = program.run("verify", "--json"), program.run("verify", "--full", "--json")
+    assert [last.returncode, all_.returncode] == [3, 3]
+    findings = [len(json.loads(each.stdout)["findings"]) for each in (last, all_)]
+    assert findings == [1, 2]
+
+
+def test_verify_computes_steps_from_their_change_but_for_the_last_one(
+    program: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        bring(program, f"{number + 2}.csv", RECORDS + 3 * number, 3)
+        applied(program)
+    extents = []
+    way = transform.changes_of_parts
+    monkeypatch.setattr(
+        transform, "changes_of_parts", lambda *given: extents.append(way(*given)) or extents[-1]
+    )
+    assert "recomputed 4 steps" in program.run("verify").stdout
+    assert sorted(extent.records for _, extent in extents) == [363, 363]
+    assert "recomputed 4 steps" in program.run("verify", "--full").stdout
+    assert len(extents) == 2
 
 
 def test_totals_are_added_up_from_new_records_alone_and_verified_in_full(

@@ -7,10 +7,10 @@ reference behaviour, "verify".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from odfbuild.engine.request import StepInput, key_of
+from odfbuild.engine.request import StepInput, is_computed, key_of
 from odfbuild.errors import Code, IntegrityError
 from odfbuild.inspect.verify.history import History
 from odfbuild.odf.chain.projection import Projection
@@ -34,7 +34,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A step to recompute. `before` is the state of the derivative just before `block`."""
+    """A step to recompute. `before` is the state of the derivative just before `block`.
+
+    `from_change`: what it changes is enough, because a later step with the same query is recomputed
+    over all records.
+    """
 
     block: Multihash
     sequence_number: int
@@ -43,6 +47,7 @@ class Replay:
     before: Projection
     transform: SetTransform
     inputs: tuple[StepInput, ...]
+    from_change: bool = False
 
 
 class Histories:
@@ -162,6 +167,21 @@ def _input(
     step = recorded_step(recorded, interval)
     name = alias or source.store.name
     return StepInput(name, source.store, step, at_end.schema, at_end.vocab, key_of(at_end))
+
+
+def from_changes(replays: Sequence[Replay]) -> list[Replay]:
+    """Steps of one dataset, oldest first; the last one with each query is recomputed in full.
+
+    Its result minus the records before it has to be its slice, so that what all steps before it
+    amount to is compared with the plain query.
+    """
+    later: SetTransform | None = None
+    found = []
+    for each in reversed(replays):
+        found.append(replace(each, from_change=each.transform == later))
+        if is_computed(each.before, each.inputs):
+            later = each.transform
+    return found[::-1]
 
 
 def is_reproduced(recorded: ExecuteTransform, replayed: ExecuteTransform) -> bool:

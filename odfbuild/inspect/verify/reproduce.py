@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from odfbuild.engine.contract import (
@@ -41,6 +41,7 @@ from odfbuild.inspect.verify.history import History
 from odfbuild.inspect.verify.replay import (
     Histories,
     Replay,
+    from_changes,
     is_reproduced,
     plan_replays,
     watermarks_in_question,
@@ -76,11 +77,13 @@ _OTHER_ENGINE = (
 class Extent:
     """The steps to recompute: those after block `since`, at most `sample` of each dataset.
 
-    A sample is random, so that nobody can know which steps will not be looked at.
+    A sample is random, so that nobody can know which steps will not be looked at. Steps of a
+    sample, and with `full` all of them, are computed over all records, not from what they change.
     """
 
     since: Multihash | None = None
     sample: int | None = None
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,35 +151,17 @@ def verify_reproducibility(
 
     Chains and objects must be whole (`verify_integrity`). `get_engine` is called only when there is
     something to do. `scratch` is an empty folder. Several steps are done at once, and those that
-    handle each record alone in one job; one that differs is done again alone. Each is done in the
-    version that its chain records, or in the one that `by` names.
+    handle each record alone in one job; one that differs is done again alone and in full, as is the
+    last one with each query. Each is done in the version that its chain records, or in the one that
+    `by` names.
     """
     histories = Histories(workspace)
-    findings: list[Finding] = []
-    tasks: list[tuple[str, Replay]] = []
-    excused: list[tuple[str, Grounds]] = []
-    derivatives = 0
+    extent = extent or Extent()
+    in_full = by is not None or extent.full or extent.sample is not None
+    work = _Work()
     for name in names:
-        try:
-            history = histories.of(name)
-            planned = plan_replays(name, history, histories.source, _owner(workspace, name))
-        except Exception as error:  # whatever is wrong with one, the others are done again
-            findings.append(fault(workspace.cache, name, error))
-            continue
-        replays = []
-        for each in _within(name, history, planned, extent):
-            store = workspace.dataset(name)
-            grounds = grounds_before(store, each) if isinstance(each, Replay) else None
-            if grounds is None:
-                replays.append(each)
-            else:
-                excused.append((name, grounds))
-        derivatives += any(isinstance(each, Replay) for each in replays)
-        wrong = [each for each in replays if not isinstance(each, Replay)]
-        findings += [fault(workspace.cache, name, each) for each in _each_input_once(wrong)]
-        foreign = [each for each in replays if isinstance(each, Replay) and not _runs_here(each)]
-        findings += _other_engines(name, foreign)
-        tasks += [(name, e) for e in replays if isinstance(e, Replay) and e not in foreign]
+        _plan(workspace, name, histories, extent, in_full, work)
+    tasks, findings, excused = work.tasks, work.findings, work.excused
     if tasks:
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -188,7 +173,8 @@ def verify_reproducibility(
                     later = _later_versions(histories.of(name), replay)
                     store = workspace.dataset(name)
                     found = _replay(store, replay, engine, scratch, later, ready)
-                    if found is not None and ready is not None:
+                    if found is not None and (ready is not None or replay.from_change):
+                        replay = replace(replay, from_change=False)
                         found = _replay(store, replay, engine, scratch, later)
                     grounds = None if found is None else grounds_behind(store, replay)
                     if grounds is None:
@@ -209,7 +195,44 @@ def verify_reproducibility(
             findings += _each_version_once([found for each in results for found in each])
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
-    return Reproduction(tuple(findings), len(tasks), derivatives, counted(excused))
+    return Reproduction(tuple(findings), len(tasks), work.derivatives, counted(excused))
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is to be recomputed, and what was found without."""
+
+    tasks: list[tuple[str, Replay]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    excused: list[tuple[str, Grounds]] = field(default_factory=list)
+    derivatives: int = 0
+
+
+def _plan(
+    workspace: Workspace, name: str, histories: Histories, extent: Extent, full: bool, work: _Work
+) -> None:
+    """Add the steps of one dataset."""
+    store = workspace.dataset(name)
+    try:
+        history = histories.of(name)
+        planned = plan_replays(name, history, histories.source, _owner(workspace, name))
+    except Exception as error:  # whatever is wrong with one, the others are done again
+        work.findings.append(fault(workspace.cache, name, error))
+        return
+    replays: list[Replay] = []
+    wrong: list[IntegrityError] = []
+    for each in _within(name, history, planned, extent):
+        if not isinstance(each, Replay):
+            wrong.append(each)
+        elif (grounds := grounds_before(store, each)) is not None:
+            work.excused.append((name, grounds))
+        else:
+            replays.append(each)
+    work.derivatives += bool(replays)
+    work.findings += [fault(workspace.cache, name, each) for each in _each_input_once(wrong)]
+    work.findings += _other_engines(name, [each for each in replays if not _runs_here(each)])
+    here = [each for each in replays if _runs_here(each)]
+    work.tasks += [(name, each) for each in (here if full else from_changes(here))]
 
 
 def is_of_others(workspace: Workspace, name: str) -> bool:
@@ -320,10 +343,8 @@ def _within(
     name: str,
     history: History,
     replays: list[Replay | IntegrityError],
-    extent: Extent | None,
+    extent: Extent,
 ) -> list[Replay | IntegrityError]:
-    if extent is None:
-        return replays
     if extent.since is not None:
         if extent.since not in history:
             raise ChainError(
@@ -383,7 +404,15 @@ def _replay(
 def _task(store: DatasetStore, replay: Replay, scratch: Path) -> TransformTask:
     history = Committed(store, replay.before.head)
     inputs = as_limited(store, replay.recorded, replay.inputs)
-    return transform_task(store.name, replay.before, inputs, scratch, history, replay.system_time)
+    return transform_task(
+        store.name,
+        replay.before,
+        inputs,
+        scratch,
+        history,
+        replay.system_time,
+        is_proof=not replay.from_change,
+    )
 
 
 def _run(

@@ -56,6 +56,9 @@ from odfbuild.store.signed_heads import keep_statement, seen_statement
 from odfbuild.store.stewardship import THERE, checked_statements
 from odfbuild.store.storage import ObjectKind
 
+MOST_BLOCKS = 100_000
+"""How many blocks a message of the Smart Transfer Protocol can be expected to hold."""
+
 _WAITING = Waiting(seconds=20)
 _KINDS: tuple[ObjectKind, ...] = ("data", "checkpoints")
 
@@ -159,6 +162,12 @@ class Site:
             raise Refused(InvalidInterval(head, stop))
         if after == stop:
             return []
+        known = after is not None and store.has_block(after)
+        before = store.read_block(after).sequence_number + 1 if known and after is not None else 0
+        if (news := store.read_block(stop).sequence_number + 1 - before) > MOST_BLOCKS:
+            why = f"there are {news:,} new blocks, and a message of this protocol holds "
+            why += f"{MOST_BLOCKS:,}: pull from the address without odf+, which gives single blocks"
+            raise Refused(Internal(_pull("InitialRequest"), why))
         found = local_chain(store, stop, after)
         if after is not None and found[0][2].prev_block_hash is None and not force:
             raise Refused(InvalidInterval(stop, after))

@@ -29,7 +29,9 @@ _PACKED = {"application/tar+gzip", "application/gzip"}
 def pack(blocks: Sequence[RawBlock]) -> MetadataBatch:
     """Blocks, oldest first, as they are sent."""
     entries = b"".join(part for block in blocks for part in _entry(block))
-    return MetadataBatch(len(blocks), gzip.compress(entries + bytes(2 * _RECORD), mtime=0))
+    # Blocks are mostly hashes: more effort saves a twentieth, and takes half of a server's time.
+    packed = gzip.compress(entries + bytes(2 * _RECORD), compresslevel=1, mtime=0)
+    return MetadataBatch(len(blocks), packed)
 
 
 def unpack(batch: MetadataBatch) -> tuple[RawBlock, ...]:

@@ -6,13 +6,17 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 
 from odfbuild.errors import EnvironmentProblem, Errors
 from odfbuild.exchange.repositories.serve.rights import Rights
+from odfbuild.exchange.repositories.serve.site import Site
 from odfbuild.exchange.repositories.smart.client import SmartDataset
+from odfbuild.exchange.repositories.smart.messages import Refused
+from odfbuild.project.config import load_config
 from odfbuild.project.settings.serving import Access
 from tests.exchange.repositories.serving import ALICE, Served, project, served
 from tests.exchange.repositories.smart_chains import in_memory, of_workspace, prices, publication
@@ -258,3 +262,18 @@ def test_without_the_extras_the_way_out_is_told(tmp_path, monkeypatch):
         SmartDataset("odf+http://127.0.0.1:9/prices").publish(publication(store))
     assert error.value.code == "E0903"
     assert "odfbuild[share]" in error.value.help
+
+
+def test_a_history_too_long_for_a_message_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("odfbuild.exchange.repositories.serve.site.MOST_BLOCKS", 3)
+    project(tmp_path / "hub")
+    site = Site(load_config(tmp_path / "hub"))
+    store = create(site.workspace, NAME, *(info(str(number)) for number in range(4)))
+    seed = store.seed(store.head())
+    second = next(hash for hash, block in store.walk(store.head()) if block.sequence_number == 1)
+    assert len(site.blocks(store, second, None, force=False)) == 3
+    with pytest.raises(Refused) as refused:
+        site.blocks(store, seed, None, force=False)
+    assert "4 new blocks, and a message of this protocol holds 3" in str(refused.value.failure)
