@@ -77,7 +77,7 @@ def postgres(*settings: str) -> Iterator[Postgres]:
     """A server with a user who may read, and an owner who needs no password."""
     program("psql")  # is of the same package; tells what to do where it is missing
     folder = Path(tempfile.mkdtemp(prefix="odfbuild-postgres-"))
-    server = Postgres(folder, free_port(), programs() or Path("/usr/bin"), settings)
+    server = Postgres(folder, free_port(), programs() or Path(program("postgres")).parent, settings)
     try:
         server.create(
             f"host all postgres 127.0.0.1/32 trust\nhost all {USER} 127.0.0.1/32 scram-sha-256\n"
