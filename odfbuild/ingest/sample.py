@@ -44,6 +44,7 @@ _T = TypeVar("_T")
 _CONVERTED = {
     ".xlsx": "spreadsheet",
     ".xlsm": "spreadsheet",
+    ".xls": "spreadsheet",
     ".ods": "spreadsheet",
     ".avro": "avro",
     ".orc": "orc",
