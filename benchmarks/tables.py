@@ -258,7 +258,7 @@ def publish(root: Path) -> None:
     """Bring the table of a project up to date."""
     from odfbuild.exchange.tables.publish import publish as bring_up_to_date
     from odfbuild.project.config import load_config
-    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.project.tables import declared_tables
     from tests.records.chains import workspace
 
     config = load_config(root)

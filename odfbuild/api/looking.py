@@ -230,7 +230,7 @@ class Looking(Base):
         require_pyarrow("questions") if by is AnsweredBy.DUCKDB else require_engine("`sql()`")
         from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
         from odfbuild.inspect.ask_duckdb import answered_by_duckdb
-        from odfbuild.project.tables.declared import declared_tables
+        from odfbuild.project.tables import declared_tables
         from odfbuild.report.records.answer import read_answer
 
         workspace = self.workspace()
@@ -369,7 +369,7 @@ class Looking(Base):
         is `None` where it was not published yet.
         """
         from odfbuild.inspect.tables import look_at
-        from odfbuild.project.tables.declared import declared_tables
+        from odfbuild.project.tables import declared_tables
 
         config, workspace = self.config(), self._on_heads("tables")
         names = self.datasets(select, exclude) if select or exclude else workspace.aliases()

@@ -152,7 +152,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         """
         from odfbuild.apply.tables import publish_table
         from odfbuild.exchange.tables.planned import no_such_table
-        from odfbuild.project.tables.declared import declared_tables
+        from odfbuild.project.tables import declared_tables
 
         config, workspace = self.config(), self._on_heads("rebuild_tables")
         found = {each.name.lower(): each for each in declared_tables(config, workspace.aliases())}
@@ -357,32 +357,22 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         from where it was pushed to, and no head moves.
         """
         from odfbuild.apply.transfers import pull_datasets
-        from odfbuild.exchange.repositories.branch_requests import BranchRequest
         from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
         from odfbuild.exchange.repositories.requests import PullRequest
         from odfbuild.project.load import read_project
 
         project = read_project(self._folder, self._given)
-        if self._given.branch is not None:
-            if name is not None or to is not None or unsigned:
-                raise ValueError("a branch is pulled as it is, without name, to and unsigned")
-            request: PullRequest | BranchRequest = BranchRequest(
-                branch=self._given.branch,
-                names=references or None,
-                repository=repository,
-                data=data,
-                allow=allow,
-            )
-        else:
-            request = PullRequest(
-                references=references or None,
-                repository=repository,
-                name=name,
-                to=to,
-                data=data,
-                allow=allow,
-                unsigned=unsigned,
-            )
+        if self._given.branch is not None and (name is not None or to is not None or unsigned):
+            raise ValueError("a branch is pulled as it is, without name, to and unsigned")
+        request = PullRequest(
+            references=references or None,
+            repository=repository,
+            name=name,
+            to=to,
+            data=data,
+            allow=allow,
+            unsigned=unsigned,
+        )
         return pull_datasets(
             project.config,
             project.definitions,
@@ -408,20 +398,13 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         with one dataset is part of its `Transfer`. In a branch, that is published beside the heads.
         """
         from odfbuild.apply.transfers import push_datasets
-        from odfbuild.exchange.repositories.branch_requests import BranchRequest
-        from odfbuild.exchange.repositories.requests import PushRequest, own_datasets
+        from odfbuild.exchange.repositories.requests import PushRequest
 
         if self._given.branch is not None and name is not None:
             raise ValueError("a branch is pushed beside the heads, without name")
         workspace = self.workspace()
-        names = [existing(workspace, each) for each in datasets]
-        if self._given.branch is not None:
-            request: PushRequest | BranchRequest = BranchRequest(
-                branch=self._given.branch, names=names or None, repository=repository, allow=allow
-            )
-        else:
-            names = names or own_datasets(workspace)
-            request = PushRequest(names=names, repository=repository, name=name, allow=allow)
+        names = [existing(workspace, each) for each in datasets] or None
+        request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
             self.config(), workspace, request, dry_run=dry_run, watcher=LoggedTransfers()
         )

@@ -83,7 +83,7 @@ def collect_project(
     if not config.tables:
         return found
     from odfbuild.inspect.tables import collect_tables
-    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.project.tables import declared_tables
 
     tables = declared_tables(config, workspace.aliases() if names is None else names)
     return replace(found, tables=collect_tables(config, workspace, tables, dry_run=dry_run))

@@ -19,7 +19,7 @@ from odfbuild.project.git.person import who_acts
 from odfbuild.project.model import Config
 from odfbuild.project.settings.personal import subjects_of
 from odfbuild.project.subject_keys import required_keys
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.stewardship import erasures, sign_statement
 from odfbuild.store.subject_keys import KeyStore

@@ -10,8 +10,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from odfbuild.apply.linked_objects import linked_objects
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
@@ -30,7 +28,7 @@ from odfbuild.engine.contract import (
     OnSchemaChange,
     Skipped,
 )
-from odfbuild.engine.personal import compares_values, sealing_of
+from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
@@ -44,17 +42,14 @@ from odfbuild.odf.model import (
     DataField,
     DataTypeInt32,
     MergeStrategy,
-    MergeStrategyChangelogStream,
-    MergeStrategyLedger,
     MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepParquet,
     SetDataSchema,
     SetPollingSource,
     SourceState,
 )
-from odfbuild.odf.schema.arrow_schema import from_odf, schema_of
+from odfbuild.odf.schema.arrow_schema import declared_columns, schema_of
 from odfbuild.odf.schema.ddl import parse_ddl, quoted_name
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
@@ -304,7 +299,7 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
     state, source = transaction.state, arrival.source
     merge = _merge(source, arrival)
     seal = None
-    if transaction.base is not None and state.schema is not None and compares_values(merge):
+    if transaction.base is not None and state.schema is not None and merge.COMPARES:
         seal = sealing_of(transaction.workspace.dataset(transaction.alias), state)
     return IngestTask(
         dataset=transaction.alias,
@@ -332,9 +327,8 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
 
 def _merge(source: SetPollingSource | AddPushSource, arrival: Arrival) -> MergeStrategy:
     """How a file joins the history: the state of a source of changes by what is different."""
-    changes = MergeStrategyChangelogStream | MergeStrategyUpsertStream
-    if arrival.whole and isinstance(source.merge, changes):
-        return MergeStrategySnapshot(primary_key=source.merge.primary_key)
+    if arrival.whole and source.merge.HAS_CHANGES:
+        return MergeStrategySnapshot(primary_key=source.merge.key)
     return source.merge
 
 
@@ -395,8 +389,8 @@ def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None
         merge_slices.keep_merged(committed)
     if (state.last_offset or 0) < WORTH_AN_INDEX:
         return
-    if isinstance(merge, MergeStrategyLedger | MergeStrategyUpsertStream):
-        key_index(committed, schema_of(state.schema), merge.primary_key)
+    if merge is not None and merge.LOOKS_UP:
+        key_index(committed, schema_of(state.schema), merge.key)
 
 
 def _add_event(
@@ -460,13 +454,6 @@ def validate_source(
     if vocab.event_time not in columns.names:
         columns = columns.append(schema_of(state.schema).field(vocab.event_time))
     ensure_schema(transaction, columns, vocab)
-
-
-def declared_columns(read: ReadStep) -> pa.Schema | None:
-    """The columns that a definition says a source has; `None` when only the data can tell."""
-    if read.schema is not None:
-        return from_odf(read.schema)
-    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
 def _recorded(content: str | None) -> dict[str, Any]:

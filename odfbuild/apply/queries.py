@@ -17,7 +17,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
@@ -32,7 +31,7 @@ from odfbuild.odf.model import (
     SetVocab,
     TransformSql,
 )
-from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.arrow_schema import declared_columns, schema_of
 from odfbuild.odf.schema.evolution import grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of

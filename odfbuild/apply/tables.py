@@ -16,7 +16,7 @@ from odfbuild.exchange.tables.remembered import remember
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.plan.tables import TablePlan, TableStep
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.survey.outcome import ApplyOutcome, Status, TableOutcome
 
 if TYPE_CHECKING:

@@ -20,7 +20,12 @@ from odfbuild.exchange.repositories.open import Remotes
 from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.exchange.repositories.pull import pull
 from odfbuild.exchange.repositories.push import push
-from odfbuild.exchange.repositories.requests import PullRequest, PushRequest, pulls_of, pushes_of
+from odfbuild.exchange.repositories.requests import (
+    PullRequest,
+    PushRequest,
+    pulls_of,
+    pushes_of,
+)
 from odfbuild.project.model import Config, Definition
 from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.workspace import Workspace
@@ -31,7 +36,7 @@ def pull_datasets(
     config: Config,
     definitions: Iterable[Definition],
     workspace: Workspace,
-    request: PullRequest | BranchRequest,
+    request: PullRequest,
     *,
     dry_run: bool = False,
     waiting: Waiting = NOT_WAITING,
@@ -39,11 +44,18 @@ def pull_datasets(
 ) -> tuple[Transfer, ...]:
     """Carry out a request to pull; raises only what is wrong with the request itself.
 
-    No head moves when a branch is pulled.
+    In a branch that is pulled, and no head moves.
     """
     with Remotes(config.root, config.repositories) as remotes:
-        if isinstance(request, BranchRequest):
-            held = branch_pulls(config, definitions, workspace, remotes, request)
+        if config.branch is not None:
+            of_branch = BranchRequest(
+                branch=config.branch,
+                names=request.references,
+                repository=request.repository,
+                data=request.data,
+                allow=request.allow,
+            )
+            held = branch_pulls(config, definitions, workspace, remotes, of_branch)
             return pull_branches(workspace, held, dry_run=dry_run, waiting=waiting, watcher=watcher)
         wanted = pulls_of(config, definitions, workspace, remotes, request)
         for each in wanted:
@@ -59,17 +71,26 @@ def pull_datasets(
 def push_datasets(
     config: Config,
     workspace: Workspace,
-    request: PushRequest | BranchRequest,
+    request: PushRequest,
     *,
     dry_run: bool = False,
     watcher: Watcher | None = None,
 ) -> tuple[Transfer, ...]:
-    """Carry out a request to push; raises only what is wrong with the request itself."""
+    """Carry out a request to push; raises only what is wrong with the request itself.
+
+    In a branch that is pushed, beside the heads.
+    """
     with Remotes(config.root, config.repositories) as remotes:
-        if isinstance(request, BranchRequest):
-            held = branch_pushes(config, workspace, remotes, request)
+        if config.branch is not None:
+            of_branch = BranchRequest(
+                branch=config.branch,
+                names=request.names,
+                repository=request.repository,
+                allow=request.allow,
+            )
+            held = branch_pushes(config, workspace, remotes, of_branch)
             return push_branches(workspace, held, dry_run=dry_run, watcher=watcher)
-        wanted = pushes_of(config, remotes, request)
+        wanted = pushes_of(config, workspace, remotes, request)
         return push(workspace, wanted, dry_run=dry_run, watcher=watcher)
 
 

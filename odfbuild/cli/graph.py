@@ -75,7 +75,7 @@ def graph(
 
 def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[OdfbuildError]]:
     """The graph of what is defined, and what is wrong with the rest."""
-    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.project.tables import declared_tables
     from odfbuild.report.graph import GraphView
     from odfbuild.survey.definitions import look_at_definitions
 

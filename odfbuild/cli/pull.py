@@ -19,7 +19,6 @@ from odfbuild.cli.options import (
 from odfbuild.cli.transfers import (
     AllowOfPullOption,
     DryRunOption,
-    allowed,
     allowed_of,
     note_moved,
     report,
@@ -84,7 +83,6 @@ def pull(
     this project from the repository that it was pushed to; no head moves.
     """
     from odfbuild.apply.transfers import pull_datasets
-    from odfbuild.exchange.repositories.branch_requests import BranchRequest
     from odfbuild.exchange.repositories.requests import PullRequest
     from odfbuild.project.load import read_project
 
@@ -93,24 +91,20 @@ def pull(
     if state.given.branch is not None:
         if name is not None or to is not None:
             raise typer.BadParameter("a branch is pulled as it is", param_hint="--as, --to")
-        request: PullRequest | BranchRequest = BranchRequest(
-            branch=state.given.branch,
-            names=_names_in_branch(state, *wanted),
-            repository=repository,
-            data=not no_data,
-            allow=allowed(allow),
-        )
+        kinds, references = ["reset"], _names_in_branch(state, *wanted)
     else:
-        consent = allowed_of(allow, "reset", "unsigned")
-        request = PullRequest(
-            references=_references(state, project, *wanted, in_repository=repository is not None),
-            repository=repository,
-            name=name,
-            to=to,
-            data=not no_data,
-            allow=consent["reset"],
-            unsigned=consent["unsigned"],
-        )
+        kinds = ["reset", "unsigned"]
+        references = _references(state, project, *wanted, in_repository=repository is not None)
+    consent = allowed_of(allow, *kinds)
+    request = PullRequest(
+        references=references,
+        repository=repository,
+        name=name,
+        to=to,
+        data=not no_data,
+        allow=consent["reset"],
+        unsigned=consent.get("unsigned", ()),
+    )
     with watching(state.console) as watcher:
         transfers = pull_datasets(
             project.config,

@@ -10,7 +10,7 @@ import typer
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_USAGE
 from odfbuild.cli.options import JsonOptions, SelectionOptions
-from odfbuild.cli.transfers import AllowResetOption, DryRunOption, allowed, report, watching
+from odfbuild.cli.transfers import AllowResetOption, DryRunOption, allowed_of, report, watching
 from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
@@ -45,45 +45,24 @@ def push(
     --branch, publishes the branch beside the heads: readers of the heads do not see it.
     """
     from odfbuild.apply.transfers import push_datasets
-    from odfbuild.exchange.repositories.branch_requests import BranchRequest
     from odfbuild.exchange.repositories.requests import PushRequest
 
     state: Context = context.obj
     workspace = state.workspace()
     _check_spelling(workspace, selection)
-    branch = state.given.branch
-    if branch is not None:
-        _refuse_name(name)
-        request: PushRequest | BranchRequest = BranchRequest(
-            branch=branch,
-            names=state.committed(workspace, selection) if selection else None,
-            repository=repository,
-            allow=allowed(allow),
-        )
-    else:
-        request = PushRequest(
-            names=_names(state, workspace, selection),
-            repository=repository,
-            name=name,
-            allow=allowed(allow),
-        )
+    if state.given.branch is not None and name is not None:
+        raise typer.BadParameter("a branch is pushed beside the heads", param_hint="--as")
+    request = PushRequest(
+        names=state.committed(workspace, selection) if selection else None,
+        repository=repository,
+        name=name,
+        allow=allowed_of(allow, "reset")["reset"],
+    )
     with watching(state.console) as watcher:
         transfers = push_datasets(
             state.config(), workspace, request, dry_run=dry_run, watcher=watcher
         )
     return report(state, transfers, "Push", dry_run=dry_run, as_json=as_json)
-
-
-def _refuse_name(name: str | None) -> None:
-    if name is not None:
-        raise typer.BadParameter("a branch is pushed beside the heads", param_hint="--as")
-
-
-def _names(state: Context, workspace: Workspace, selection: Selection) -> list[str]:
-    """The selected datasets that have a chain; by default all that were not pulled."""
-    from odfbuild.exchange.repositories.requests import own_datasets
-
-    return state.committed(workspace, selection) if selection else own_datasets(workspace)
 
 
 def _check_spelling(workspace: Workspace, selection: Selection) -> None:

@@ -73,7 +73,7 @@ def answer(
     state.tell_of_hidden(workspace, (each.name for each in sources.values()))
     if by is AnsweredBy.DUCKDB:
         from odfbuild.inspect.ask_duckdb import answered_by_duckdb
-        from odfbuild.project.tables.declared import declared_tables
+        from odfbuild.project.tables import declared_tables
 
         config = state.config()
         tables = declared_tables(config, question.datasets)

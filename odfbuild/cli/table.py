@@ -15,7 +15,7 @@ from odfbuild.cli.options import ApproveOption, JsonOptions, SelectionOptions, a
 
 if TYPE_CHECKING:
     from odfbuild.plan.graph.selection import Selection
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
     from odfbuild.survey.survey import Survey
 
 table = Group(help="List, show, rebuild and clean up published tables.")
@@ -157,7 +157,7 @@ def gc(
 
 def _chosen(state: Context, selection: Selection) -> tuple[Survey, list[Table]]:
     """The project, and its tables that are named or whose datasets are selected; all by default."""
-    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.project.tables import declared_tables
     from odfbuild.survey.survey import choose
 
     found = state.survey()

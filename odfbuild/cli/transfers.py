@@ -50,11 +50,6 @@ _NAME_WIDTH = 32
 _BAR_WIDTH = 12
 
 
-def allowed(given: Sequence[str] | None) -> tuple[str, ...]:
-    """The names in `reset:NAME`; wrong usage for anything else."""
-    return allowed_of(given, "reset")["reset"]
-
-
 def allowed_of(given: Sequence[str] | None, *kinds: str) -> Mapping[str, tuple[str, ...]]:
     """The names that are given as `KIND:NAME`, by kind; wrong usage for anything else."""
     names: dict[str, list[str]] = {kind: [] for kind in kinds}

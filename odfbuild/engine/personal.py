@@ -17,9 +17,6 @@ import pyarrow as pa
 from odfbuild.engine.contract import InputSlices, SliceFile
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
-    MergeStrategy,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
     TransformSql,
 )
 from odfbuild.odf.vocabulary import vocabulary_of
@@ -57,11 +54,6 @@ def is_erased_from(stores: Iterable[DatasetStore]) -> bool:
     Their records are not what a query gives now, so its result is compared as a whole.
     """
     return any(erasures(each.statements()) for each in stores if each.personal is not None)
-
-
-def compares_values(merge: MergeStrategy) -> bool:
-    """Whether a merge compares new values with those of slices, so that both are encrypted."""
-    return isinstance(merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
 
 
 def read_columns(

@@ -82,7 +82,7 @@ class StepInput(Value):
 def key_of(state: Projection) -> tuple[str, ...]:
     """The primary key of a dataset, if its source has one."""
     sources = [state.polling_source, *state.push_sources.values()]
-    keys = {getattr(each.merge, "primary_key", ()) for each in sources if each is not None}
+    keys = {each.merge.key for each in sources if each is not None}
     return keys.pop() if len(keys) == 1 else ()
 
 

@@ -24,7 +24,6 @@ from odfbuild.odf.model import (
     PrepStepPipe,
     ReadStep,
     ReadStepCsv,
-    ReadStepJson,
     ReadStepNdJson,
     ReadStepParquet,
     SetPollingSource,
@@ -66,17 +65,17 @@ def _checks(source: SetPollingSource | AddPushSource) -> Iterator[Check]:
 
 def _checks_of_reading(read: ReadStep) -> Iterator[Check]:
     """Checks of options that most sources leave as they are."""
-    if isinstance(read, ReadStepCsv | ReadStepJson | ReadStepNdJson):
-        formats = (("dateFormat", read.date_format), ("timestampFormat", read.timestamp_format))
-        for option, value in formats:
-            if value not in (None, "rfc3339"):
-                from odfbuild.engine.read_options import check_format
+    for option, name in (("dateFormat", "date_format"), ("timestampFormat", "timestamp_format")):
+        value = getattr(read, name, None)
+        if value not in (None, "rfc3339"):
+            from odfbuild.engine.read_options import check_format
 
-                yield ("read", option), partial(check_format, option, value)
-        if read.encoding not in (None, "utf8"):
-            from odfbuild.engine.read_options import codec_of
+            yield ("read", option), partial(check_format, option, value)
+    encoding = getattr(read, "encoding", None)
+    if encoding not in (None, "utf8"):
+        from odfbuild.engine.read_options import codec_of
 
-            yield ("read", "encoding"), partial(codec_of, read.encoding, "")
+        yield ("read", "encoding"), partial(codec_of, encoding, "")
     if isinstance(read, ReadStepCsv):
         signs = (("separator", read.separator), ("quote", read.quote), ("escape", read.escape))
         for option, value in signs:

@@ -18,7 +18,6 @@ from odfbuild.odf.model import (
     PrepStepDecompress,
     ReadStep,
     ReadStepCsv,
-    ReadStepNdJson,
     ReadStepParquet,
 )
 
@@ -39,9 +38,8 @@ def count_records(
     """
     if isinstance(read, ReadStepParquet):
         return None if steps else _parquet_rows(path)
-    if not isinstance(read, ReadStepCsv | ReadStepNdJson):
-        return None
-    if read.encoding is not None and not _has_plain_line_ends(read.encoding):
+    encoding = getattr(read, "encoding", None)
+    if not read.IS_LINES or (encoding is not None and not _has_plain_line_ends(encoding)):
         return None
     any_end = isinstance(read, ReadStepCsv)
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # pathlib costs a third of the time

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from odfbuild.errors import IngestError, Location
-from odfbuild.odf.model import ReadStep, ReadStepEsriShapefile, ReadStepParquet
+from odfbuild.odf.model import ReadStep
 
 _PACKED = (
     ("Gzip", re.compile(rb"\x1f\x8b\x08"), "kind: Decompress, format: Gzip"),
@@ -48,7 +48,7 @@ def packed(file: Path) -> tuple[str, str] | None:
 
 def refuse_other_kind(file: Path, read: ReadStep, name: str, dataset: str) -> None:
     """Raise `IngestError` when a file, called `name`, is evidently not what `read` reads."""
-    found = None if isinstance(read, ReadStepEsriShapefile) else _other_kind(file, read)
+    found = None if read.IS_PACKED else _other_kind(file, read)
     if found is not None:
         what, help = found
         raise IngestError(
@@ -68,7 +68,7 @@ def _other_kind(file: Path, read: ReadStep) -> tuple[str, str] | None:
     archive = packed(file)
     if archive is not None:
         return f"a {archive[0]} file", f"unpack it: `{archive[1]}` in `prepare`"
-    if isinstance(read, ReadStepParquet):
+    if read.IS_BINARY:
         return None
     if head.startswith(_PARQUET) and _tail(file) == _PARQUET:
         return "a Parquet file", "read it with `kind: Parquet`"

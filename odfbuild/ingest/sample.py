@@ -28,6 +28,7 @@ from odfbuild.ingest.convert.words import OUTPUTS as CONVERTED_TO
 from odfbuild.ingest.convert.words import conversion_of
 from odfbuild.ingest.guess import Column, InferredFormat, guess, guess_key
 from odfbuild.ingest.settings import IngestSettings
+from odfbuild.odf.model import ReadStep
 
 RECORDS = 10_000
 """How many records are looked at, of all files together, of each the same share."""
@@ -35,15 +36,7 @@ _FEWEST = 100
 _CONVERTED_FILES = 5
 """Files that are converted to look at them: each is read as a whole."""
 
-_FORMATS = {
-    ".csv": "Csv",
-    ".tsv": "Csv",
-    ".ndjson": "NdJson",
-    ".jsonl": "NdJson",
-    ".json": "Json",
-    ".geojson": "GeoJson",
-    ".parquet": "Parquet",
-}
+_FORMATS = {ending: each.KIND for each in ReadStep.__args__ for ending in each.ENDINGS}
 _PACKED = {".gz": "Gzip", ".zip": "Zip"}
 _SEPARATORS = ",;\t|"
 _T = TypeVar("_T")
@@ -51,6 +44,7 @@ _T = TypeVar("_T")
 _CONVERTED = {
     ".xlsx": "spreadsheet",
     ".xlsm": "spreadsheet",
+    ".xls": "spreadsheet",
     ".ods": "spreadsheet",
     ".avro": "avro",
     ".orc": "orc",
@@ -124,11 +118,10 @@ def look_at(files: Sequence[Path], form: Form) -> Sample:
             return _csv(files, form)
         case "Parquet":
             return Sample(form, _parquet(files[0]))
-        case "GeoJson":
-            return Sample(form, InferredFormat((), 0))
-    return Sample(
-        form, guess(_shares([_json_records(each, form) for each in files]), is_text=False)
-    )
+        case "Json" | "NdJson":
+            records = _shares([_json_records(each, form) for each in files])
+            return Sample(form, guess(records, is_text=False))
+    return Sample(form, InferredFormat((), 0))
 
 
 def _as_converted(sample: Sample, form: Form) -> Sample:

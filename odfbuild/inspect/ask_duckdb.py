@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
     from odfbuild.store.workspace import Workspace
 
 _T = TypeVar("_T")

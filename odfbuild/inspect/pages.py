@@ -13,6 +13,7 @@ from odfbuild.inspect.samples import Sample, sample_of
 from odfbuild.odf.model import (
     AddData,
     AttachmentEmbedded,
+    Description,
     ExecuteTransform,
     MetadataBlock,
     SetAttachments,
@@ -28,7 +29,7 @@ from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.project.settings.owners import owners_of
 from odfbuild.project.settings.showing import Showing, ShownColumns
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.runs import LastResult, runs_in
 from odfbuild.survey.survey import Survey
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection, QueryEra
     from odfbuild.project.model import Config, Definition
 
-Event = TypeVar("Event", SetInfo, SetLicense, SetAttachments)
+Event = TypeVar("Event", bound=Description)
 
 Made = TypeVar("Made")
 

@@ -20,7 +20,7 @@ from odfbuild.exchange.tables.planned import located
 from odfbuild.exchange.tables.remembered import known_of, remember
 from odfbuild.exchange.tables.rules import check_columns
 from odfbuild.inspect.verify.finding import Finding, fault
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.records.duckdb_views import connect, quote
 from odfbuild.records.records import records_of
 from odfbuild.store.cache import project

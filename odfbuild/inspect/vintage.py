@@ -52,8 +52,8 @@ class Vintage:
     system_time: Timestamp | None = None
     last_offset: int | None = None
     behind: int | None = None
-    inputs: tuple[Vintage, ...] = ()
     repeated: bool = False
+    inputs: tuple[Vintage, ...] = ()
 
 
 def vintage(workspace: Workspace, name: str) -> Vintage:

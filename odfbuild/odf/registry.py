@@ -74,6 +74,7 @@ def _own(part: str | None = None) -> list[tuple[str, type]]:
         if isinstance(value, type)
         and value.__module__ == _module(each).__name__
         and value.__name__ == name
+        and not value.__subclasses__()  # what several objects have in common is none itself
     ]
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     DatasetKind,
-    MergeStrategyAppend,
-    MergeStrategyLedger,
     SetTransform,
     TransformSql,
 )
@@ -49,8 +47,7 @@ class Appending:
         if state.kind is DatasetKind.Root:
             sources = [state.polling_source, *state.push_sources.values()]
             merges = [each.merge for each in sources if each is not None]
-            kept = MergeStrategyAppend | MergeStrategyLedger
-            return bool(merges) and all(isinstance(each, kept) for each in merges)
+            return bool(merges) and all(each.ONLY_APPENDS for each in merges)
         if self._definitions is None:
             self._definitions = {each.folded: each for each in self._given}
         definition = self._definitions.get(folded)

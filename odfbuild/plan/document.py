@@ -17,15 +17,13 @@ from odfbuild.plan.changes.classify import category
 from odfbuild.plan.engines import translation_of
 from odfbuild.plan.model import (
     Action,
-    ColumnEffect,
     DatasetPlan,
     EventChange,
     Pending,
     Plan,
-    Promoted,
     Reason,
 )
-from odfbuild.plan.refusal import place_to_data, refusal_to_data
+from odfbuild.plan.refusal import as_data, place_to_data, refusal_to_data
 
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
@@ -61,23 +59,10 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for d in plan.datasets
             if Action.FORGET in d.actions
         ],
-        "external": [
-            {
-                "name": each.name,
-                "reference": each.reference,
-                "id": str(each.id) if each.id else None,
-                "head": _text(each.head),
-                "blocks": each.blocks,
-                "records": each.records,
-                "watermark": str(each.watermark) if each.watermark else None,
-            }
-            for each in plan.external
-        ],
-        "publications": [
-            {"dataset": each.dataset, "repository": each.repository} for each in plan.publications
-        ],
+        "external": as_data(plan.external),
+        "publications": as_data(plan.publications),
         **({"rewrites": list(plan.rewrites)} if plan.rewrites else {}),
-        **({"retention": [e.to_data() for e in plan.retention]} if plan.retention else {}),
+        **({"retention": as_data(plan.retention)} if plan.retention else {}),
         "pins": {name: _text(head) for name, head in plan.pins},
         "drift": [each.to_data() for each in plan.drift],
         "summary": summary(plan),
@@ -157,27 +142,14 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "events": [_event(dataset, change) for change in dataset.changes],
         "records_under_old_query": dataset.records_under_old_query,
         "records_to_correct": dataset.records_to_correct,
-        "eras": [
-            {"sequence_number": era.sequence_number, "first": era.first, "last": era.last}
-            for era in dataset.eras
-        ],
+        "eras": as_data(dataset.eras),
         "translation": _translation(dataset),
         "pending": pending_data(dataset.pending),
         "mode": dataset.mode and {"mode": dataset.mode.mode.value, "reason": dataset.mode.reason},
-        "affected_columns": _columns(dataset.columns),
+        "affected_columns": as_data(dataset.columns),
         "refusal": refusal_to_data(dataset.refusal),
         **({"checked_against": [*dataset.checked_against]} if dataset.checked_against else {}),
-        **({} if dataset.promoted is None else {"promoted": _promoted(dataset.promoted)}),
-    }
-
-
-def _promoted(promoted: Promoted) -> dict[str, Any]:
-    return {
-        "branch": str(promoted.branch),
-        "blocks": promoted.blocks,
-        "records": promoted.records,
-        "replays": promoted.replays,
-        "onto": _text(promoted.onto),
+        **({} if dataset.promoted is None else {"promoted": as_data(dataset.promoted)}),
     }
 
 
@@ -187,26 +159,6 @@ def _translation(dataset: DatasetPlan) -> list[dict[str, Any]] | None:
     if found is None:
         return None
     return [{"alias": step.alias, "query": step.query} for step in found.queries or ()]
-
-
-def _columns(effect: ColumnEffect | None) -> dict[str, Any] | None:
-    if effect is None:
-        return None
-    return {
-        "known": effect.known,
-        "added": list(effect.added),
-        "changed": list(effect.changed),
-        "records": effect.records,
-        "causes": [
-            {
-                "column": cause.column,
-                "by": cause.by.value,
-                "input": cause.input,
-                "input_column": cause.input_column,
-            }
-            for cause in effect.causes
-        ],
-    }
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

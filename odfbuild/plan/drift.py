@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from odfbuild.odf.multihash import Multihash
+from odfbuild.plan.refusal import as_data
 from odfbuild.values import Value
 
 
@@ -89,14 +90,4 @@ class ChainDrift(Value, kw_only=True):
 
     def to_data(self) -> dict[str, Any]:
         """The same as plain values, as plans and `drift --json` have it."""
-        return {
-            "dataset": self.dataset,
-            "kind": self.kind.value,
-            "cause": self.cause.value,
-            "message": self.message,
-            "help": self.help,
-            "block": None if self.block is None else str(self.block),
-            "sequence_number": self.sequence_number,
-            "commit": self.commit,
-            "file": self.file,
-        }
+        return {"dataset": self.dataset, "kind": self.kind.value, **as_data(self)}

@@ -12,16 +12,7 @@ from enum import Enum
 
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import (
-    AddPushSource,
-    DisablePollingSource,
-    DisablePushSource,
-    MetadataEvent,
-    SetDataSchema,
-    SetPollingSource,
-    SetTransform,
-    SetVocab,
-)
+from odfbuild.plan.changes.diff import reason_of
 from odfbuild.plan.inputs import States
 from odfbuild.plan.model import (
     Action,
@@ -173,35 +164,15 @@ class _Tree:
         return Cause(reason=reason, place=_place(dataset, reason.code), children=children)
 
 
-_EVENTS: dict[ReasonCode, tuple[type, ...]] = {
-    ReasonCode.SOURCE_CHANGED: (
-        SetPollingSource,
-        AddPushSource,
-        DisablePollingSource,
-        DisablePushSource,
-    ),
-    ReasonCode.TRANSFORM_CHANGED: (SetTransform,),
-    ReasonCode.VOCAB_CHANGED: (SetVocab,),
-    ReasonCode.SCHEMA_CHANGED: (SetDataSchema,),
-}
-
-
 def _place(dataset: DatasetPlan, code: ReasonCode) -> Location | None:
     if code in (ReasonCode.NEW, ReasonCode.RENAMED, ReasonCode.COSMETIC):
         return dataset.location
     if not code.value.startswith("definition_changed"):
         return None
     for change in dataset.changes:
-        if _is_about(change.after, code):
+        if reason_of(change.after)[0] is code:
             return change.location or dataset.location
     return dataset.location
-
-
-def _is_about(event: MetadataEvent, code: ReasonCode) -> bool:
-    kinds = _EVENTS.get(code)
-    if kinds is not None:
-        return isinstance(event, kinds)
-    return not any(isinstance(event, each) for each in _EVENTS.values())
 
 
 def _settled(dataset: DatasetPlan, projections: Mapping[str, Projection]) -> list[Evidence]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 from odfbuild.errors import OdfbuildError, PersonalDataError
 from odfbuild.odf.chain.projection import Projection
@@ -19,11 +18,9 @@ from odfbuild.odf.model import (
     DatasetKind,
     DataSlice,
     ExecuteTransform,
-    MergeStrategyAppend,
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.refusal import refusal_from_data, refusal_to_data
 from odfbuild.sql.forecast import expected_mode
 from odfbuild.sql.mode import Mode
 from odfbuild.values import Value
@@ -53,32 +50,6 @@ class DueWithdrawal(Value, kw_only=True):
     def happens(self) -> bool:
         """Whether apply withdraws them."""
         return self.allowed and self.refusal is None
-
-    def to_data(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "dataset": self.dataset,
-            "why": self.why,
-            "through": str(self.through),
-            "number": self.number,
-            "until": str(self.until),
-            "objects": self.objects,
-            "records": self.records,
-            "bytes": self.bytes,
-            "allowed": self.allowed,
-            "refusal": refusal_to_data(self.refusal),
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DueWithdrawal:
-        """The values that `to_data` gave."""
-        plain = {
-            **data,
-            "through": Multihash.parse(data["through"]),
-            "until": Timestamp.parse(data["until"]),
-        }
-        refusal = refusal_from_data(data["dataset"], plain.pop("refusal"))
-        return cls(**plain, refusal=refusal)
 
 
 class Old(Value):
@@ -123,9 +94,9 @@ def own_need(name: str, state: Projection) -> OdfbuildError | None:
     """Why the dataset itself needs its old records; `None`: new ones can come without them."""
     if state.kind is DatasetKind.Root:
         sources = [state.polling_source, *state.push_sources.values()]
-        merges = {type(each.merge) for each in sources if each is not None}
-        wrong = sorted(each.__name__.removeprefix("MergeStrategy") for each in merges)
-        if merges - {MergeStrategyAppend}:
+        merges = {each.merge for each in sources if each is not None}
+        if not all(each.KEEPS_ALL for each in merges):
+            wrong = sorted({each.KIND for each in merges})
             why = f"its merge strategy {' and '.join(wrong)} compares new records with all so far"
             return _needed(name, why, "withdraw records of datasets that append only")
         return None

@@ -16,18 +16,17 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.odf.model import SetAttachments, SetInfo, SetLicense
+from odfbuild.odf.model import Description
 from odfbuild.project.model import Definition
 from odfbuild.records.checks import Asked, Relationship
+from odfbuild.sql.answers import Answers
 from odfbuild.sql.translate.named import Engines
 
 MOST_NEW = 500
 """New definitions whose queries a plan looks at. Where there are more, `validate` does: a first
 plan of very many should take no longer than it takes to read them."""
-_MOST = 50_000
 
 
 def new_of(definitions: Collection[Definition], chains: Collection[str]) -> int:
@@ -36,45 +35,27 @@ def new_of(definitions: Collection[Definition], chains: Collection[str]) -> int:
     return least if least > MOST_NEW else sum(each.folded not in chains for each in definitions)
 
 
-class RightQueries:
-    """`load` gets what was found before as plain values; nothing is loaded before it is needed.
-
-    `accepted` are texts of queries that an engine found right.
-    """
+class RightQueries(Answers):
+    """Keys of queries that were found right; `accepted` are texts that an engine found right."""
 
     def __init__(
         self,
-        load: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        load: Callable[[], Mapping[str, bytes] | None] = lambda: None,
         accepted: Container[str] = (),
     ) -> None:
-        self._load = load
+        super().__init__(load)
         self.accepted = accepted
-        self._before: Mapping[str, Any] | None = None
-        self._found: dict[str, Any] = {}
 
     def errors(
         self, key: str, look: Callable[[], tuple[OdfbuildError, ...]]
     ) -> tuple[OdfbuildError, ...]:
         """What `look` finds, unless what `key` stands for was found right before."""
-        if self._before is None:
-            self._before = self._load() or {}
-        if key in self._before or key in self._found:
+        if self.get(key) is not None:
             return ()
         errors = look()
         if not errors:
-            self._found[key] = True
+            self.put(key, b"right")
         return errors
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether something was found right that was not known to be."""
-        return bool(self._found)
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """All that is known to be right; of very many, what came last."""
-        everything = {**(self._before or {}), **self._found}
-        return dict(list(everything.items())[-_MOST:])
 
 
 class QueryKeys:
@@ -142,6 +123,5 @@ def _digest(*parts: str) -> str:
 
 def _shape(definition: Definition) -> bytes:
     """What a definition says of columns."""
-    silent = SetInfo | SetLicense | SetAttachments
-    events = [each for each in definition.snapshot.metadata if not isinstance(each, silent)]
+    events = [each for each in definition.snapshot.metadata if not isinstance(each, Description)]
     return repr(events).encode()

@@ -6,23 +6,21 @@ apply and reports look at. Nothing is looked up: no definitions, no chains.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataEvent
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data
 from odfbuild.plan.branch import InBranch
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
-from odfbuild.plan.drift import ChainDrift, DriftCause
+from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.model import (
     Action,
-    ColumnCause,
     ColumnEffect,
     DatasetPlan,
     EventChange,
@@ -35,15 +33,16 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.plan.refusal import from_data as plain_from_data
 from odfbuild.plan.refusal import place_from_data, refusal_from_data
 from odfbuild.plan.retention import DueWithdrawal
 from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.ways import Computation
 from odfbuild.plan.windows import WindowRecords
-from odfbuild.sql.lineage import Influence
 from odfbuild.sql.mode import Choice, Mode
 from odfbuild.values import Value
 
+_V = TypeVar("_V", bound=Value)
 _NEW_PLAN = "make it again with `odfbuild plan -o FILE`"
 
 
@@ -74,7 +73,7 @@ def read_plan(data: Any, name: str) -> SavedPlan:
         )
     try:
         windows = tuple(map(WindowRecords.from_data, data.get("windows", ())))
-        tables = tuple(map(TablePlan.from_data, data.get("tables", ())))
+        tables = _each(TablePlan, data.get("tables"))
         news = _news(data.get("news"))
         plan = replace(_plan(document), windows=windows, news=news, tables=tables)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -120,14 +119,11 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         env=document["env"],
         branch=InBranch.of(document.get("branch")),
         pins=tuple((name, _block(head)) for name, head in document["pins"].items()),
-        drift=tuple(map(_drift, document["drift"])),
-        external=tuple(map(_pinned, document.get("external", ()))),
-        publications=tuple(
-            Publication(dataset=each["dataset"], repository=each["repository"])
-            for each in document.get("publications", ())
-        ),
+        drift=_each(ChainDrift, document["drift"]),
+        external=_each(PinnedDataset, document.get("external")),
+        publications=_each(Publication, document.get("publications")),
         rewrites=tuple(document.get("rewrites", ())),
-        retention=tuple(map(DueWithdrawal.from_data, document.get("retention", ()))),
+        retention=_each(DueWithdrawal, document.get("retention")),
         promotes=document.get("promotes"),
     )
 
@@ -147,31 +143,6 @@ def _news(found: Any) -> tuple[News, ...] | None:
     )
 
 
-def _pinned(data: Mapping[str, Any]) -> PinnedDataset:
-    return PinnedDataset(
-        name=data["name"],
-        reference=data["reference"],
-        id=DatasetId.parse(data["id"]) if data["id"] else None,
-        head=_block(data["head"]),
-        blocks=data["blocks"],
-        records=data["records"],
-        watermark=Timestamp.parse(data["watermark"]) if data["watermark"] else None,
-    )
-
-
-def _drift(data: Mapping[str, Any]) -> ChainDrift:
-    return ChainDrift(
-        dataset=data["dataset"],
-        cause=DriftCause(data["cause"]),
-        message=data["message"],
-        help=data["help"],
-        block=_block(data["block"]),
-        sequence_number=data["sequence_number"],
-        commit=data["commit"],
-        file=data["file"],
-    )
-
-
 def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
     place = place_from_data(data["source"])
     return DatasetPlan(
@@ -186,26 +157,14 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         pending=_pending(data["pending"]),
         records_under_old_query=data["records_under_old_query"],
         records_to_correct=data.get("records_to_correct"),
-        eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
+        eras=_each(QueryEra, data["eras"]),
         inputs=tuple(data["inputs"]),
         checked_against=tuple(data.get("checked_against", ())),
         planned_mode=_mode(data.get("mode")),
-        columns=_columns(data["affected_columns"]),
+        columns=_optional(ColumnEffect, data["affected_columns"]),
         location=place,
         refusal=refusal_from_data(data["name"], data["refusal"]),
-        promoted=_promoted(data.get("promoted")),
-    )
-
-
-def _promoted(data: Mapping[str, Any] | None) -> Promoted | None:
-    if data is None:
-        return None
-    return Promoted(
-        branch=Multihash.parse(data["branch"]),
-        blocks=data["blocks"],
-        records=data["records"],
-        replays=data["replays"],
-        onto=_block(data["onto"]),
+        promoted=_optional(Promoted, data.get("promoted")),
     )
 
 
@@ -255,25 +214,13 @@ def _pending(data: Mapping[str, Any] | None) -> Pending | None:
     )
 
 
-def _columns(data: Mapping[str, Any] | None) -> ColumnEffect | None:
-    if data is None:
-        return None
-    return ColumnEffect(
-        known=data["known"],
-        added=tuple(data["added"]),
-        changed=tuple(data["changed"]),
-        records=data["records"],
-        causes=tuple(
-            ColumnCause(
-                column=cause["column"],
-                by=Influence(cause["by"]),
-                input=cause["input"],
-                input_column=cause["input_column"],
-            )
-            for cause in data["causes"]
-        ),
-    )
-
-
 def _block(text: str | None) -> Multihash | None:
     return None if text is None else Multihash.parse(text)
+
+
+def _each(cls: type[_V], data: Iterable[Any] | None) -> tuple[_V, ...]:
+    return tuple(plain_from_data(cls, each) for each in data or ())
+
+
+def _optional(cls: type[_V], data: Mapping[str, Any] | None) -> _V | None:
+    return None if data is None else plain_from_data(cls, data)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from odfbuild.errors import PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
+from odfbuild.odf.model import SetPollingSource
 from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
-from odfbuild.sql.bounds import most_merged, never_adds_records
+from odfbuild.sql.bounds import never_adds_records
 
 NOT_PROBED = SourceFacts("unknown", message="apply will look at the source")
 """Stands for a source about which nothing was gathered."""
@@ -89,13 +89,13 @@ def _pending(
     source: SetPollingSource, projection: Projection | None, facts: SourceFacts
 ) -> Pending:
     # Only appending keeps every record; a query in between may still drop some.
-    keeps_all = isinstance(source.merge, MergeStrategyAppend) and source.preprocess is None
+    keeps_all = source.merge.KEEPS_ALL and source.preprocess is None
     return Pending(
         records=facts.records,
         bytes=facts.bytes,
         exact=facts.exact and keeps_all and facts.records is not None,
         files=facts.files,
-        compared=projection is not None and isinstance(source.merge, MergeStrategySnapshot),
+        compared=projection is not None and source.merge.IS_WHOLE,
         read_least=facts.records or 0 if facts.exact else 0,
         read_most=facts.records,
     )
@@ -109,7 +109,7 @@ def _most(
     if facts.records is None or (prepared and not never_adds_records(prepared, ("input",))):
         return None
     own = projection.records if projection else 0
-    return most_merged(source.merge, facts.records, len(facts.files), own)
+    return source.merge.most(facts.records, len(facts.files), own)
 
 
 def _missing(name: str, facts: SourceFacts) -> Verdict:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.plan.refusal import refusal_from_data, refusal_to_data
 from odfbuild.values import Value
 
 
@@ -47,24 +44,3 @@ class TablePlan(Value, kw_only=True):
     anew: str | None = None
     partitions: int | None = None
     refusal: OdfbuildError | None = None
-
-    def to_data(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "name": self.name,
-            "dataset": self.dataset,
-            "format": self.format,
-            "location": self.location,
-            "step": self.step.value,
-            "because": self.because,
-            "anew": self.anew,
-            "partitions": self.partitions,
-            "refusal": refusal_to_data(self.refusal),
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TablePlan:
-        """The values that `to_data` gave."""
-        plain = {**data, "step": TableStep(data["step"])}
-        refusal = refusal_from_data(data["dataset"], plain.pop("refusal"))
-        return cls(**plain, refusal=refusal)

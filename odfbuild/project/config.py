@@ -114,7 +114,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
             errors.extend(wrong_sharing(content, text, FILE))
         errors.extend(_wrong_personal(content, text))
         if content.tables:
-            from odfbuild.project.tables.wrong import wrong_tables
+            from odfbuild.project.tables import wrong_tables
 
             errors.extend(wrong_tables(content, text, FILE))
     if errors:

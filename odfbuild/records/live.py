@@ -18,8 +18,6 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetKind,
-    MergeStrategyAppend,
-    MergeStrategyLedger,
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
@@ -31,7 +29,6 @@ from odfbuild.store.workspace import Workspace
 _STAMP = b"odfbuild live records 1\n"
 _Taken: TypeAlias = dict[str, tuple[bytes, int]]
 """By identity of a dataset: a head, and how many records were retracted up to it."""
-_APPENDS = MergeStrategyAppend | MergeStrategyLedger
 
 
 def live_records(
@@ -93,14 +90,14 @@ def only_appends(committed: Committed, state: Projection) -> bool:
     if state.kind is not DatasetKind.Root:
         return False
     now = (state.polling_source, *state.push_sources.values())
-    if not all(isinstance(each.merge, _APPENDS) for each in now if each):
+    if not all(each.merge.ONLY_APPENDS for each in now if each):
         return False
     sources = [
         event
         for _, block in committed.store.summary(state.head)[0]
         if isinstance(event := block.event, SetPollingSource | AddPushSource)
     ]
-    return bool(sources) and all(isinstance(each.merge, _APPENDS) for each in sources)
+    return bool(sources) and all(each.merge.ONLY_APPENDS for each in sources)
 
 
 def _in_slices(slices: Iterable[CommittedSlice], column: str) -> int | None:

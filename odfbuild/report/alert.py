@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.inspect.alerts import Alert
+from odfbuild.plan.refusal import as_data
 from odfbuild.project.settings.notifying import Form
 from odfbuild.report.forms.visible import visible
 from odfbuild.wording import count
@@ -46,15 +47,7 @@ def alert_to_data(alert: Alert) -> dict[str, Any]:
     return {
         "project": alert.project,
         "text": alert_text(alert),
-        "problems": [
-            {
-                "event": each.event,
-                "dataset": each.dataset,
-                "message": each.message,
-                "code": each.code,
-            }
-            for each in alert.problems
-        ],
+        "problems": as_data(alert.problems),
         "recovered": [{"event": event, "dataset": name} for event, name in alert.recovered],
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
-from odfbuild.project.tables.declared import Table
+from odfbuild.project.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

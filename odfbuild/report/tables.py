@@ -13,7 +13,7 @@ from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.inspect.tables import TableFacts, TableGarbage
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
 
 Listed = tuple["Table", TablePlan | None]
 """A table, and what a plan does with it."""

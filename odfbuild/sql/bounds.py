@@ -11,11 +11,6 @@ import re
 from collections.abc import Collection, Iterable
 
 from odfbuild.odf.model import (
-    MergeStrategy,
-    MergeStrategyAppend,
-    MergeStrategyLedger,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
     TransformSql,
 )
 from odfbuild.sql.answers import told_once
@@ -106,19 +101,3 @@ def _unread(transform: TransformSql, inputs: Iterable[str]) -> set[str] | None:
         if step.alias:
             unused.add(step.alias.lower())
     return unused
-
-
-def most_merged(merge: MergeStrategy, rows: int, files: int, own: int) -> int | None:
-    """How many records merging so many rows appends at most to a dataset that has `own` ones.
-
-    A change takes two records. What a file of a snapshot lacks is retracted: it was there, or came
-    with a file before it. `None`: nobody can tell.
-    """
-    match merge:
-        case MergeStrategyAppend() | MergeStrategyLedger():
-            return rows
-        case MergeStrategyUpsertStream():
-            return 2 * rows
-        case MergeStrategySnapshot():
-            return rows if files == 1 and not own else own + (2 if files == 1 else 3) * rows
-    return None

@@ -21,8 +21,6 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddData,
     FetchStepFilesGlob,
-    MergeStrategyAppend,
-    MergeStrategyLedger,
     SetPollingSource,
 )
 from odfbuild.store.disposable import read_disposable, write_disposable
@@ -70,7 +68,7 @@ def late_files(
 
 def refuse_order(source: SetPollingSource, name: str, late: Sequence[str], root: str) -> None:
     """Raise `IngestError` E0439 where a late file would make old values the current ones."""
-    if not isinstance(source.merge, MergeStrategyAppend | MergeStrategyLedger):
+    if not source.merge.ONLY_APPENDS:
         raise IngestError(
             f"{some(late, root)} came late, and the order of files matters for "
             f"`merge.kind: {source.merge.KIND}`",

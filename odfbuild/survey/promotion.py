@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.step_limits import limit_of_step
 from odfbuild.errors import BranchError, OdfbuildError
+from odfbuild.exchange.repositories.accept import records_in
 from odfbuild.exchange.repositories.fetch_on_demand import workspace_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import interval_between, next_step
@@ -222,7 +223,7 @@ class _Facts:
             has_main=main is None or (same and _reaches(store, branch.head, main.head)),
             in_main=main is not None and same and _reaches(store, main.head, branch.head),
             blocks=sum(hash != ref.base for hash, _ in own),
-            records=sum(_records(block) for hash, block in own if hash != ref.base),
+            records=sum(records_in(block) for hash, block in own if hash != ref.base),
             limit=_limit(store, ref, own),
             pushed=branch.polling_source is None and any(map(_is_pushed, own)),
             reads=tuple(self._reads(branch)),
@@ -297,14 +298,6 @@ def _reaches(store: DatasetStore, head: Multihash | None, block: Multihash | Non
         if each.sequence_number <= number:
             return hash == block
     return False
-
-
-def _records(block: MetadataBlock) -> int:
-    event = block.event
-    if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
-        return 0
-    interval = event.new_data.offset_interval
-    return interval.end - interval.start + 1
 
 
 def _is_pushed(link: tuple[Multihash, MetadataBlock]) -> bool:

@@ -45,7 +45,7 @@ def _wrong_tables(found: Definitions) -> Iterator[OdfbuildError]:
         return
     from odfbuild.exchange.tables.planned import located, same_names
     from odfbuild.exchange.tables.rules import wrong_ahead
-    from odfbuild.project.tables.declared import declared_tables
+    from odfbuild.project.tables import declared_tables
 
     tables = declared_tables(config, dict.fromkeys((*found.graph.order, *found.external())))
     twice = same_names(config, tables)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
-from odfbuild.engine.spark.queries import transform
+from odfbuild.engine.spark.queries import changes_of_parts, transform
 from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
 
@@ -109,7 +109,7 @@ def test_verify_computes_steps_from_their_change_but_for_the_last_one(
         bring(program, f"{number + 2}.csv", RECORDS + 3 * number, 3)
         applied(program)
     extents = []
-    way = transform.changes_of_parts
+    way = changes_of_parts.changes_of_parts
     monkeypatch.setattr(
         transform, "changes_of_parts", lambda *given: extents.append(way(*given)) or extents[-1]
     )

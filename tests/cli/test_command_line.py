@@ -14,7 +14,7 @@ import typer
 
 from odfbuild import Project
 from odfbuild.cli.aliases import ALIASES
-from odfbuild.cli.dashes import right_spelling
+from odfbuild.cli.defaults import right_spelling
 from odfbuild.cli.main import app
 from odfbuild.version import __version__
 from tests.apply.in_process import Program

@@ -64,8 +64,8 @@ def example(built: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "document",
-    # The tutorial begins with nothing: see test_tutorial.
-    [each for each in DOCUMENTS if commands(each) and each.name != "tutorial.md"],
+    # These begin with nothing: see test_tutorial and test_shop.
+    [each for each in DOCUMENTS if commands(each) and each.name not in ("tutorial.md", "shop.md")],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_commands_do_what_the_document_shows(

@@ -274,11 +274,24 @@ def test_declared_columns_are_read_and_no_others(shop: Database, tmp_path: Path)
     context = at(tmp_path)
     for columns, expected in (
         (("amount", "id", "op"), ["id", "amount"]),
-        (("gone",), ["id", "amount", "at"]),
         (None, ["id", "amount", "at"]),
     ):
         (found,) = fetch(step, None, replace(context, columns=columns))
         assert pq.read_schema(found.file).names == expected
+
+
+def test_a_declared_column_that_a_table_has_not_is_told_unless_it_may_be_missing(
+    shop: Database, tmp_path: Path
+) -> None:
+    step = FetchStepUrl(url=shop.url("#orders"))
+    declared = replace(at(tmp_path), columns=("id", "total", "op"))
+    with pytest.raises(IngestError, match=r"'orders' of .* has no column 'total'") as raised:
+        list(fetch(step, None, declared))
+    assert raised.value.code == "E0420"
+    assert raised.value.notes == ("its columns are: id, amount, at",)
+    lenient = at(tmp_path, on_schema_change={"*": "ignore"})
+    (found,) = fetch(step, None, replace(lenient, columns=declared.columns))
+    assert pq.read_schema(found.file).names == ["id"]
 
 
 WRONG = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from odfbuild.errors import IngestError
 from odfbuild.ingest.check import problems_of
 from odfbuild.ingest.fetch import fetch
+from odfbuild.ingest.fetch.kafka import consumer
 from odfbuild.ingest.fetch.kafka.address import named, topic_of, wanted
 from odfbuild.ingest.fetch.kafka.fetch import _begin
 from odfbuild.ingest.fetch.kafka.position import Positions, parse_positions
@@ -207,9 +208,187 @@ def test_avro_is_read_by_the_schemas_of_a_folder(
         {"id": 5, "at": "2026-01-01T00:00:00.000000Z", "raw": "AQ==", "note": None}
     ]
     cluster.send(topic, Said(b"\0" + (8).to_bytes(4, "big") + body.getvalue()))
-    with pytest.raises(IngestError, match="schema 8 is not there") as raised:
+    with pytest.raises(
+        IngestError, match=r"the file of its schema is not there: 8\.avsc"
+    ) as raised:
         poller.poll()
-    assert raised.value.help == "put it into schemas/8.avsc, as the registry has it"
+    assert raised.value.help == "put it into schemas/, as the registry has it"
+
+
+def test_protobuf_is_read_by_the_descriptor_sets_of_a_folder(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    types = written_types(tmp_path / "schemas" / "7.desc")
+    order = types("shop.Order")(id=5, tags=["a", "b"], state=1)
+    order.at.FromJsonString("2026-01-01T00:00:00.5Z")
+    order.lines.add(sku="tea", cents=2**63)
+    order.more["k"] = 1
+    line = types("shop.Order.Line")(sku="cup")
+    begin = b"\0" + (7).to_bytes(4, "big")
+    cluster.send(
+        topic,
+        Said(begin + b"\0" + order.SerializeToString()),  # the first type of the file
+        Said(begin + b"\x04\0\0" + line.SerializeToString()),  # the first type in the first type
+    )
+    poller = source(tmp_path, cluster.url(topic, "format=protobuf&schemas=schemas"))
+    assert rows(poller.poll()) == [
+        {
+            "id": 5,
+            "at": "2026-01-01T00:00:00.500Z",
+            "lines": [{"sku": "tea", "cents": 2**63, "raw": ""}],
+            "tags": ["a", "b"],
+            "more": {"k": 1},
+            "state": "PAID",
+        },
+        {"sku": "cup", "cents": 0, "raw": ""},
+    ]
+    cluster.send(topic, Said(b"\0" + (8).to_bytes(4, "big") + b"\0"))
+    with pytest.raises(IngestError, match=r"the file of its schema is not there: 8\.desc"):
+        poller.poll()
+
+
+def test_protobuf_without_a_registry_has_one_type(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    types = written_types(tmp_path / "orders.desc")
+    cluster.send(topic, Said(types("shop.Order.Line")(raw=b"\x01").SerializeToString()))
+    url = cluster.url(topic, "format=protobuf&schemas=orders.desc&message=shop.Order.Line")
+    poller = source(tmp_path, url)
+    assert rows(poller.poll()) == [{"sku": "", "cents": 0, "raw": "AQ=="}]
+    cluster.send(topic, Said(b"\xff"))
+    with pytest.raises(IngestError, match=r"does not fit the types of orders\.desc") as raised:
+        poller.poll()
+    assert raised.value.code == "E0445"
+    with pytest.raises(IngestError, match=r"does not fit the types of orders\.desc"):
+        source(tmp_path, url.replace("Order.Line", "Ordr")).poll()
+
+
+@pytest.mark.parametrize("beginning", [b"", b"\x80", b"\x01", b"\x02\x09", b"\xff" * 6])
+def test_protobuf_that_names_no_type_is_told(
+    tmp_path: Path, cluster: Cluster, topic: str, beginning: bytes
+) -> None:
+    written_types(tmp_path / "schemas" / "7.desc")
+    cluster.send(topic, Said(b"\0" + (7).to_bytes(4, "big") + beginning))
+    error = refused(tmp_path, cluster.url(topic, "format=protobuf&schemas=schemas"))
+    assert error.code == "E0445"
+
+
+def written_types(file: Path) -> Callable[[str], Any]:
+    """A descriptor set as `protoc` writes it, and the classes of its messages."""
+    from google.protobuf import descriptor_pb2, timestamp_pb2
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from google.protobuf.message_factory import GetMessageClass
+
+    field = descriptor_pb2.FieldDescriptorProto
+    order = descriptor_pb2.DescriptorProto(
+        name="Order",
+        field=[
+            field(name="id", number=1, type=field.TYPE_INT64, label=1),
+            field(name="at", number=2, type=11, label=1, type_name=".google.protobuf.Timestamp"),
+            field(name="lines", number=3, type=11, label=3, type_name=".shop.Order.Line"),
+            field(name="tags", number=4, type=field.TYPE_STRING, label=3),
+            field(name="more", number=5, type=11, label=3, type_name=".shop.Order.MoreEntry"),
+            field(name="state", number=6, type=14, label=1, type_name=".shop.State"),
+        ],
+        nested_type=[
+            descriptor_pb2.DescriptorProto(
+                name="Line",
+                field=[
+                    field(name="sku", number=1, type=field.TYPE_STRING, label=1),
+                    field(name="cents", number=2, type=field.TYPE_UINT64, label=1),
+                    field(name="raw", number=3, type=field.TYPE_BYTES, label=1),
+                ],
+            ),
+            descriptor_pb2.DescriptorProto(
+                name="MoreEntry",
+                field=[
+                    field(name="key", number=1, type=field.TYPE_STRING, label=1),
+                    field(name="value", number=2, type=field.TYPE_INT32, label=1),
+                ],
+                options=descriptor_pb2.MessageOptions(map_entry=True),
+            ),
+        ],
+    )
+    imported = descriptor_pb2.FileDescriptorProto()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(imported)
+    values = [("OPEN", 0), ("PAID", 1)]
+    made = descriptor_pb2.FileDescriptorProto(
+        name="orders.proto",
+        package="shop",
+        syntax="proto3",
+        dependency=[imported.name],
+        message_type=[order],
+        enum_type=[
+            descriptor_pb2.EnumDescriptorProto(
+                name="State",
+                value=[
+                    descriptor_pb2.EnumValueDescriptorProto(name=name, number=number)
+                    for name, number in values
+                ],
+            )
+        ],
+    )
+    file.parent.mkdir(exist_ok=True)
+    files = descriptor_pb2.FileDescriptorSet(file=[imported, made])
+    file.write_bytes(files.SerializeToString())
+    pool = DescriptorPool()
+    for each in files.file:
+        pool.Add(each)
+    return lambda name: GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+def in_transactions(cluster: Cluster, topic: str, *transactions: tuple[str, ...]) -> None:
+    """Send messages; each transaction ends in a marker, to which the mock gives no checksum."""
+    from confluent_kafka import Producer
+
+    cluster.make(topic)
+    producer = Producer({"bootstrap.servers": cluster.brokers, "transactional.id": topic})
+    producer.init_transactions(60)
+    for values in transactions:
+        producer.begin_transaction()
+        for each in values:
+            producer.produce(topic, each, partition=0)
+        producer.commit_transaction(60)
+
+
+def test_the_marker_of_a_transaction_is_no_message(
+    tmp_path: Path, cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = consumer._configuration
+    unchecked = {"check.crcs": False}
+    monkeypatch.setattr(consumer, "_configuration", lambda *given: made(*given) | unchecked)
+    in_transactions(cluster, topic, ('{"id": 1}', '{"id": 2}'), ('{"id": 3}',))
+    poller = source(tmp_path, cluster.url(topic))
+    assert rows(poller.poll()) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert " 0:5 " in poller.state.value, "each marker has an offset"
+    assert poller.poll() == []
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("tls=on&ca=ca.pem", "the ca 'ca.pem' of"),
+        ("format=avro&schemas=schemas", "the schemas 'schemas' of"),
+        ("tls=on&ca=bad.pem", "a certificate or its key of"),
+    ],
+)
+def test_files_of_an_address_that_cannot_be_used_are_told(
+    tmp_path: Path, cluster: Cluster, topic: str, query: str, said: str
+) -> None:
+    (tmp_path / "bad.pem").write_text("no certificate")
+    error = refused(tmp_path, cluster.url(topic, query))
+    assert (error.code, said in error.message) == ("E1661", True)
+    assert error.notes
+    assert error.help
+
+
+def test_messages_with_a_wrong_checksum_are_told(
+    tmp_path: Path, cluster: Cluster, topic: str
+) -> None:
+    in_transactions(cluster, topic, ('{"id": 1}',))
+    error = refused(tmp_path, cluster.url(topic))
+    assert error.code == "E1660"
+    assert "offset 1" in error.notes[0]
 
 
 # --- What is wrong ---
@@ -338,8 +517,15 @@ def test_another_topic_of_the_same_name_is_not_taken_for_the_one_that_was_read(
         "kafka://b/t?key=",
         "kafka://b/t?key=a&key=b",
         "kafka://b/t?key=a&offset=a",
+        "kafka://b/t?format=thrift",
         "kafka://b/t?format=protobuf",
         "kafka://b/t?format=avro",
+        "kafka://b/t?schemas=schemas",
+        "kafka://b/t?format=avro&schemas=s&message=m",
+        "kafka://b/t?sasl=SCRAM-SHA-512",
+        "kafka://user:@b/t",
+        "kafka://:secret@b/t",
+        "kafka://b/t?tls=on&certificateKey=a.pem",
         "kafka://b/t?tombstones=retract",
         "kafka://b/t?tls=on&certificate=a.pem",
         "kafka://b/t?ca=ca.pem",

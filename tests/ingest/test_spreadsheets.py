@@ -1,17 +1,22 @@
 """Tables of spreadsheets as a step of `prepare`: Excel and OpenDocument."""
 
+import contextlib
 import io
 import json
+import random
 import zipfile
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.check import problems_of
 from odfbuild.ingest.convert import run as run_module
+from odfbuild.ingest.convert.spreadsheet import lines_of
+from odfbuild.ingest.convert.words import conversion_of
 from odfbuild.ingest.file_kind import refuse_other_kind
 from odfbuild.ingest.prepare import check_pipe, prepare
 from odfbuild.odf.model import (
@@ -22,7 +27,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from tests.ingest.contexts import at
-from tests.ingest.workbooks import EMPTY, cell, ods, row, text, xlsx, zipped
+from tests.ingest.workbooks import EMPTY, cell, ods, row, text, xls, xlsx, zipped
 
 PRICES: list[list[Any]] = [["id", "price"], [1, 1.1], [2, 12]]
 ODS_PRICES = ods(
@@ -78,6 +83,69 @@ def test_cells_of_excel_keep_their_types_and_all_digits(tmp_path):
     }
     data = xlsx({"A": [list(values), [given for given, _ in values.values()]]})
     assert converted(tmp_path, data) == [{name: kept for name, (_, kept) in values.items()}]
+
+
+def test_cells_of_old_excel_keep_their_types_and_all_digits(tmp_path):
+    values = {
+        "whole": (123456789012345, "", 123456789012345),
+        "decimal": (0.1, "", 0.1),
+        "large": (1e300, "", 1e300),
+        "percent": (0.125, "0.00%", 0.125),
+        "yes": (True, "", True),
+        "code": ("007", "", "007"),
+        "text": ('ä "x"\n\\', "", 'ä "x"\n\\'),
+        "day": (date(2024, 2, 29), "YYYY-MM-DD", "2024-02-29"),
+        "moment": (datetime(2024, 1, 2, 3, 4, 5), "YYYY-MM-DD HH:MM:SS", "2024-01-02T03:04:05"),
+        "midnight": (datetime(2024, 1, 2), "YYYY-MM-DD HH:MM:SS", "2024-01-02T00:00:00"),
+        "clock": (time(3, 4, 5), "HH:MM:SS", "03:04:05"),
+        "duration": (1.5 + 1 / 86400, "[h]:mm:ss", "36:00:01"),
+    }
+    data = xls({"A": [list(values), [given for given, *_ in values.values()]]}, {
+        at: form for at, (_, form, _) in enumerate(values.values()) if form
+    })  # fmt: skip
+    assert converted(tmp_path, data) == [{name: kept for name, (*_, kept) in values.items()}]
+
+
+def test_formats_in_capital_letters_say_what_a_day_is(tmp_path):
+    """LibreOffice writes them so."""
+    book = openpyxl.Workbook()
+    book.active.append(["day"])
+    book.active.append([datetime(2024, 1, 2)])
+    book.active["A2"].number_format = r"YYYY\-MM\-DD"
+    book.save(tmp_path / "capitals.xlsx")
+    data = (tmp_path / "capitals.xlsx").read_bytes()
+    assert converted(tmp_path, data) == [{"day": "2024-01-02"}]
+
+
+def test_old_excel_has_hidden_sheets_empty_cells_and_errors(tmp_path):
+    rows: list[list[Any]] = [["id", "note"], [1, ""], [], [2, "#N/A"]]
+    data = xls({"Old": [["id"], [7]], "A": rows}, hidden=["Old"])
+    assert converted(tmp_path, data, "--errors-as-null") == [{"id": 1}, {"id": 2}]
+    assert converted(tmp_path, data, "--sheet", "Old") == [{"id": 7}]
+    error = error_of(tmp_path, data)
+    assert error.code == "E0478"
+    assert "B4 of the sheet 'A' is an error: #N/A" in error.message
+
+
+def test_old_excel_that_is_encrypted_or_broken_is_told(tmp_path):
+    data = xls({"A": PRICES})
+    assert error_of(tmp_path, data[:1000]).code == "E0475"
+    # What an encrypted .xlsx lies in has the same form, and no workbook.
+    error = error_of(tmp_path, data.replace("Workbook".encode("utf-16-le"), b"E\0" * 8))
+    assert error.code == "E0475"
+    assert "encrypted" in error.message
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_old_excel_with_other_bytes_is_read_or_refused(seed):
+    choice = random.Random(seed)
+    data = xls({"A": [["id", "price", "day"], [1, 1.5, date(2024, 1, 1)], [2, "x", True]]})
+    for _ in range(150):
+        broken = bytearray(data)
+        for _ in range(choice.randint(1, 4)):
+            broken[choice.randrange(len(broken))] = choice.randrange(256)
+        with contextlib.suppress(IngestError):
+            list(lines_of(io.BytesIO(bytes(broken)), conversion_of(["spreadsheet"]), 1 << 20))
 
 
 def test_cells_of_open_document_keep_their_types_and_all_digits(tmp_path):
@@ -251,7 +319,7 @@ def with_sheet(data: bytes, second_row: str) -> bytes:
     [
         (b"", "not a spreadsheet"),
         (b"id,price\n1,2\n", "not a spreadsheet"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "encrypted file, or one of Excel 97"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "not a readable Excel file"),
         (zipped({"a.txt": b"x"}), "holds no spreadsheet"),
         (zipped({"[Content_Types].xml": b"<x/>", "xl/workbook.bin": b""}), "xlsb"),
         (zipped({"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x"}), "not a readable"),

@@ -8,6 +8,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import openpyxl
+import xlwt
 
 _NAMES = (
     'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
@@ -29,6 +30,29 @@ def xlsx(sheets: Mapping[str, Sequence[Sequence[Any]]], hidden: Sequence[str] = 
                 sheet.cell(at, column, value)
                 if isinstance(value, timedelta):
                     sheet.cell(at, column).number_format = "[h]:mm:ss"
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def xls(
+    sheets: Mapping[str, Sequence[Sequence[Any]]],
+    formats: Mapping[int, str] | None = None,
+    hidden: Sequence[str] = (),
+) -> bytes:
+    """A file of Excel 97 to 2003; `formats` are those of columns, and `#N/A` is an error."""
+    book = xlwt.Workbook()
+    plain = xlwt.easyxf()
+    styles = {at: xlwt.easyxf(num_format_str=each) for at, each in (formats or {}).items()}
+    for name, rows in sheets.items():
+        sheet = book.add_sheet(name)
+        sheet.visibility = int(name in hidden)
+        for at, row in enumerate(rows):
+            for column, value in enumerate(row):
+                if value == "#N/A":
+                    sheet.row(at).set_cell_error(column, 0x2A)
+                else:
+                    sheet.write(at, column, value, styles.get(column, plain) if at else plain)
     file = io.BytesIO()
     book.save(file)
     return file.getvalue()

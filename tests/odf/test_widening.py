@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.evolution import holds_all_of
 from odfbuild.odf.schema.pyarrow_form import native_type
-from odfbuild.odf.schema.widening import holds_all_of
 
 _INTEGERS = [arrow.Type(name) for name in arrow.INTEGERS]
 _FLOATS = [arrow.Type(name) for name in ("float32", "float64")]

@@ -12,7 +12,6 @@ from odfbuild.sql.bounds import (
     changes_two_at_most,
     keeps_every_record,
     kept_values,
-    most_merged,
     never_adds_records,
 )
 
@@ -146,4 +145,4 @@ def test_a_record_brings_a_group_two_at_most(query, two):
     ],
 )
 def test_seven_records_that_are_merged_append_so_many_at_most(merge, files, own, most):
-    assert most_merged(merge, 7, files, own) == most
+    assert merge.most(7, files, own) == most

@@ -14,7 +14,7 @@ from odfbuild.odf.model import SetTransform
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.source import Source
-from odfbuild.project.tables.declared import declared_tables
+from odfbuild.project.tables import declared_tables
 from odfbuild.survey.survey import survey
 from tests.apply.in_process import Program
 from tests.project.write_project import root_yaml, write_project

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import os
 import shutil
 import subprocess
 import tempfile
@@ -11,28 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from examples.shop.postgres_server import Postgres as Server
+from examples.shop.postgres_server import programs
 from tests.servers.programs import free_port, program
 
 USER, PASSWORD = "reader", "s3cret-of-reader"
-_OTHER_USER = "nobody"
 _numbers = itertools.count(1)
 
 
-@dataclass
-class Postgres:
-    folder: Path
-    port: int
-    bin: Path
-    settings: tuple[str, ...] = ()
-
-    def start(self) -> None:
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        options += "".join(f" -c {each}" for each in self.settings)
-        self._run("pg_ctl", "start", "-w", "-t", "120", "-l", f"{self.folder}/log", "-o", options)
-
-    def stop(self, mode: str = "fast") -> None:
-        """`immediate` is a crash, from which the server recovers when it starts."""
-        self._run("pg_ctl", "stop", "-w", "-t", "120", "-m", mode)
+class Postgres(Server):
+    """A server of tests."""
 
     def database(self, encoding: str = "UTF8") -> "Database":
         """A new database, empty."""
@@ -43,9 +30,6 @@ class Postgres:
                 f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE '{locale}'"
             )
         return Database(self, name)
-
-    def _run(self, name: str, *arguments: str) -> None:
-        _as_other_user([str(self.bin / name), "-D", f"{self.folder}/data", *arguments], self.folder)
 
 
 @dataclass(frozen=True)
@@ -91,20 +75,13 @@ def admin(server: Postgres, database: str) -> Iterator[Any]:
 @contextlib.contextmanager
 def postgres(*settings: str) -> Iterator[Postgres]:
     """A server with a user who may read, and an owner who needs no password."""
-    found = _binaries()
+    program("psql")  # is of the same package; tells what to do where it is missing
     folder = Path(tempfile.mkdtemp(prefix="odfbuild-postgres-"))
-    if os.getuid() == 0:
-        shutil.chown(folder, _OTHER_USER)
-    server = Postgres(folder, free_port(), found, settings)
+    server = Postgres(folder, free_port(), programs() or Path(program("postgres")).parent, settings)
     try:
-        options = ["-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "--no-sync"]
-        _as_other_user(
-            [str(found / "initdb"), *options, "--encoding=UTF8", "--locale=C.UTF-8"], folder
-        )
-        rules = (
+        server.create(
             f"host all postgres 127.0.0.1/32 trust\nhost all {USER} 127.0.0.1/32 scram-sha-256\n"
         )
-        (folder / "data" / "pg_hba.conf").write_text(rules)
         server.start()
         try:
             with admin(server, "postgres") as execute:
@@ -115,21 +92,3 @@ def postgres(*settings: str) -> Iterator[Postgres]:
                 server.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _binaries() -> Path:
-    """The folder of a server's programs: Debian puts only the client's on the path."""
-    program("psql")  # is of the same package; tells what to do where it is missing
-    found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: int(each.parent.name)
-    )
-    return found[-1] if found else Path(program("postgres")).parent
-
-
-def _as_other_user(command: list[str], folder: Path) -> None:
-    prefix = ["setpriv", f"--reuid={_OTHER_USER}", "--regid=nogroup", "--clear-groups"]
-    if os.getuid() != 0:
-        prefix = []
-    subprocess.run(
-        [*prefix, *command], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=240
-    )

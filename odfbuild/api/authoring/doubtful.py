@@ -13,7 +13,7 @@ from sqlglot import exp
 from odfbuild.errors import Location
 from odfbuild.odf.model import SetPollingSource, SetTransform, SetVocab
 from odfbuild.plan.columns.evolution import result_of_source
-from odfbuild.project.lint.flaw import Flaw, Path
+from odfbuild.project.lint.finding import Flaw, Path
 from odfbuild.project.model import Definition
 from odfbuild.sql.parsed import parsed
 from odfbuild.sql.places import place_of

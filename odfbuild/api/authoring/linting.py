@@ -10,8 +10,7 @@ from itertools import groupby
 from odfbuild.api.authoring.doubtful import doubtful_parts
 from odfbuild.errors import Location, OdfbuildError, in_order
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
-from odfbuild.project.lint.finding import Finding
-from odfbuild.project.lint.flaw import Flaw
+from odfbuild.project.lint.finding import Finding, Flaw
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
 from odfbuild.project.lint.sources import flaws_of_definition
 from odfbuild.project.load import query_files

@@ -6,26 +6,30 @@ Never overwrites a file, and writes nothing unless the project is valid with it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from odfbuild.api.authoring.new_database import database_wanted
-from odfbuild.api.authoring.new_derived import derived_wanted
 from odfbuild.api.authoring.new_kafka import topic_wanted
-from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name, missing
+from odfbuild.api.authoring.new_request import NewDatasetRequest, as_name, check_column, missing
 from odfbuild.api.authoring.new_root import root_wanted
 from odfbuild.api.authoring.scaffold import (
     KINDS,
+    Derived,
+    Input,
     Root,
+    alias_of,
     database_text,
     derived_text,
     query_text,
     root_text,
     topic_text,
 )
-from odfbuild.errors import GraphError, ProjectError
-from odfbuild.odf.identity import DatasetAlias, identifier_of, name_for
+from odfbuild.errors import GraphError, ProjectError, together
+from odfbuild.odf.identity import DatasetAlias, identifier_of, is_name, name_for
+from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.graph.build import build_graph
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.editor import schema_comment, write_definition
@@ -163,3 +167,91 @@ def _not_a_kind(kind: str) -> ProjectError:
         code="E0140",
         help=did_you_mean(kind, KINDS, "`odfbuild new` lists the kinds"),
     )
+
+
+# --- Derivatives ---
+
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+def derived_wanted(wanted: NewDatasetRequest, found: Definitions) -> Derived:
+    """The derivative that is wanted, with the columns of its inputs; raises what is missing."""
+    if not wanted.sources:
+        raise missing(
+            "a derivative needs the datasets that it reads",
+            f"odfbuild new {wanted.kind} {wanted.name} INPUT",
+        )
+    known = KnownColumns(found.project.definitions, found.projections)
+    inputs = _inputs(wanted.sources, found, known)
+    if wanted.kind == "derivative":
+        return Derived(name=wanted.name, inputs=inputs, description=wanted.description)
+    over, values = _over(wanted, inputs)
+    return Derived(
+        name=wanted.name,
+        inputs=inputs,
+        over=over,
+        values=values,
+        numbers=all(map(_NUMBER.fullmatch, values))
+        and not any(_is_text(known, each, over) for each in inputs),
+        description=wanted.description,
+    )
+
+
+def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tuple[Input, ...]:
+    spelled = {name.lower(): name for name in (*found.graph.order, *found.projections)}
+    inputs: list[Input] = []
+    errors = []
+    for folded, text in {name.lower(): name for name in names}.items():
+        name = spelled.get(folded) or spelled.get(name_for(folded) or "")
+        if name is None:
+            errors.append(
+                GraphError(
+                    f"there is no dataset '{text}' to read",
+                    code="E0202",
+                    help=did_you_mean(
+                        text,
+                        spelled.values(),
+                        "`odfbuild ls` lists them all; `odfbuild new` creates one",
+                    ),
+                )
+            )
+            continue
+        alias = alias_of(name, [each.alias for each in inputs])
+        inputs.append(Input(name, alias, known.vocabulary(name).event_time, known.names(name)))
+    if errors:
+        raise together(errors)
+    return tuple(inputs)
+
+
+def _over(wanted: NewDatasetRequest, inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
+    over, _, listed = (wanted.over or "").partition("=")
+    values = tuple(dict.fromkeys(value.strip() for value in listed.split(",") if value.strip()))
+    if not over or not values:
+        raise missing(
+            "a matrix needs a column, and a value for each dataset",
+            f"odfbuild new matrix {wanted.name} {' '.join(wanted.sources)} --over country=NO,PT",
+        )
+    if not over.isidentifier():
+        raise ProjectError(
+            f"'{over}' cannot be the name of a variable in a template",
+            code="E0142",
+            help="give the column a name of letters, digits and underscores first",
+        )
+    for each in inputs:
+        if each.columns is not None:
+            check_column(over, each.columns, "--over", each.name)
+    for value in values:
+        if not is_name(f"{wanted.name.rpartition('/')[2]}.{value.lower()}"):
+            raise ProjectError(
+                f"'{value}' cannot be part of the name of a dataset",
+                code="E0141",
+                help="names are letters, digits, hyphens and dots: "
+                f"begin with '{as_name(value)}', then give the template two values (`include`)",
+            )
+    return over, values
+
+
+def _is_text(known: KnownColumns, source: Input, column: str) -> bool:
+    types = known.types(source.name) or {}
+    return types.get(column) in ("string", "large_string", "string_view")

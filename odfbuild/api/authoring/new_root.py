@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from odfbuild.api.authoring.first_fetched import first_fetched
 from odfbuild.api.authoring.new_request import NewDatasetRequest, check_column, missing
 from odfbuild.api.authoring.scaffold import Root
-from odfbuild.errors import ProjectError
+from odfbuild.errors import OdfbuildError, ProjectError
 from odfbuild.ingest.fetch.api_address import api_wanted
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.guess import InferredFormat
 from odfbuild.ingest.sample import FORMATS, Form, form_of, look_at
-from odfbuild.odf.model import FetchStepFilesGlob, FetchStepUrl
+from odfbuild.odf.model import FetchStep, FetchStepFilesGlob, FetchStepUrl
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.wording import did_you_mean
 
@@ -244,3 +245,35 @@ def _sample_name(files: Sequence[Path]) -> str:
         return ""
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return f"{files[0].name}{more}"
+
+
+# --- The first file of a source ---
+
+
+@contextmanager
+def first_fetched(step: FetchStep, config: Config) -> Iterator[tuple[Path, str]]:
+    """The file, until the context ends, and what messages call it.
+
+    Raises `OdfbuildError`, without a place, because there is no definition.
+    """
+    from odfbuild.ingest.fetch import FetchContext, fetch
+
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        context = FetchContext(
+            project=config.name,
+            dataset="new",
+            root=config.root,
+            scratch=scratch,
+            cache=scratch / "cache",
+            inbox=scratch / "inbox",
+            now=Timestamp.now(),
+            settings=config.ingest,
+        )
+        try:
+            first = next(fetch(step, None, context), None)
+            if first is None or first.file is None:
+                raise AssertionError("a source without a state gives its data")
+            yield first.file, first.display_name
+        except OdfbuildError as error:
+            raise error.changed(location=None) from None

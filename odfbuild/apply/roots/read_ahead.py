@@ -30,7 +30,6 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     DatasetKind,
     FetchStepFilesGlob,
-    MergeStrategyAppend,
     SetPollingSource,
 )
 from odfbuild.plan.model import Action, DatasetPlan
@@ -157,7 +156,7 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
         return None
     if is_elsewhere(source.fetch.path):
         return None
-    if base and not isinstance(source.merge, MergeStrategyAppend):
+    if base and not source.merge.KEEPS_ALL:
         return None
     policies = (
         config.ingest.schema_policy(item.name),

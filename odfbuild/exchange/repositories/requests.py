@@ -63,11 +63,12 @@ class PullRequest:
 class PushRequest:
     """Push the datasets `names` to `repository`, or where `publish` in odfbuild.yaml says.
 
+    Without `names` all that were not pulled, or all of a branch.
     `name` is what a single dataset is to be called there; `allow` names the datasets whose history
     there may be replaced.
     """
 
-    names: Sequence[str]
+    names: Sequence[str] | None = None
     repository: str | None = None
     name: str | None = None
     allow: Sequence[str] = ()
@@ -106,9 +107,12 @@ def pulls_of(
     return named_apart(_each(wanted, look_up.pull), (*request.allow, *request.unsigned))
 
 
-def pushes_of(config: Config, remotes: Remotes, request: PushRequest) -> list[Push]:
+def pushes_of(
+    config: Config, workspace: Workspace, remotes: Remotes, request: PushRequest
+) -> list[Push]:
     """Which datasets to push where; all that is wrong with the request is raised at once."""
-    _check_single(request.name, None, request.names)
+    names = own_datasets(workspace) if request.names is None else request.names
+    _check_single(request.name, None, names)
     allowed = _folded(request.allow)
 
     def one(name: str) -> Push:
@@ -123,7 +127,7 @@ def pushes_of(config: Config, remotes: Remotes, request: PushRequest) -> list[Pu
             else no_passports,
         )
 
-    return named_apart(_each(request.names, one), request.allow)
+    return named_apart(_each(names, one), request.allow)
 
 
 @dataclass(frozen=True, slots=True)

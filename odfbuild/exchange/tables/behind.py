@@ -14,7 +14,7 @@ from odfbuild.exchange.tables.rules import shown_columns
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
     from odfbuild.store.dataset import DatasetStore
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
-from odfbuild.project.tables.declared import Table
+from odfbuild.project.tables import Table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from odfbuild.errors import OdfbuildError, TableError
 from odfbuild.store.remote import CREDENTIALS, EXTRAS, is_failure, scheme_of, why
 
 if TYPE_CHECKING:
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
 
 NOT_THERE = "it is not there any more"
 """How a table that was published differs from one whose files somebody removed."""

@@ -1,4 +1,4 @@
-"""Which module knows which format of tables; each is imported when a table of it is opened."""
+"""Open a table by the module of its format, which is imported only then."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ from importlib import import_module
 
 from odfbuild.errors import missing_extra
 from odfbuild.exchange.tables.contract import TableFormat, TableSpec
-from odfbuild.project.settings.tables import FormatName
-
-_MODULES: dict[FormatName, str] = {
-    "kartothek": "odfbuild.exchange.tables.kartothek.format",
-    "delta": "odfbuild.exchange.tables.delta",
-    "iceberg": "odfbuild.exchange.tables.iceberg",
-    "parquet": "odfbuild.exchange.tables.parquet",
-}
-_EXTRAS: dict[FormatName, str] = {"delta": "delta", "iceberg": "iceberg"}
+from odfbuild.project.settings.tables import FORMATS
 
 
 def open_table(spec: TableSpec) -> TableFormat:
@@ -24,10 +16,9 @@ def open_table(spec: TableSpec) -> TableFormat:
     """
     name = spec.table.format
     try:
-        opened: TableFormat = import_module(_MODULES[name]).open_table(spec)
+        opened: TableFormat = import_module(f"{__package__}.{name}").open_table(spec)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("odfbuild"):
             raise
-        extra = _EXTRAS.get(name, "tables")
-        raise missing_extra(extra, f"tables of the format {name}") from None
+        raise missing_extra(FORMATS[name].extra, f"tables of the format {name}") from None
     return opened

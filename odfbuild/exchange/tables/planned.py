@@ -19,7 +19,7 @@ from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.right_queries import MOST_NEW
 from odfbuild.plan.tables import TablePlan, TableStep
 from odfbuild.project.config import place_in_config
-from odfbuild.project.tables.declared import Table, declared_tables, location_of
+from odfbuild.project.tables import Table, declared_tables, location_of
 from odfbuild.wording import count, did_you_mean
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from odfbuild.store.remote import scheme_of
 if TYPE_CHECKING:
     import duckdb
 
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
     from odfbuild.records.records import Records
 
 _MOST = 256

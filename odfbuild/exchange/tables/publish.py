@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from odfbuild.project.model import Config
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
     from odfbuild.store.workspace import Workspace
 
 _BATCH_ROWS = 65_536

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.exchange.tables.contract import TablePin
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.records.kartothek import names
 from odfbuild.store.disposable import read_disposable, write_disposable
 from odfbuild.store.remote import scheme_of

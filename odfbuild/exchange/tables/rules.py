@@ -14,7 +14,7 @@ from odfbuild.wording import did_you_mean
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.plan.columns.known import KnownColumns
-    from odfbuild.project.tables.declared import Table
+    from odfbuild.project.tables import Table
 
 _Types = Mapping[str, arrow.Type | None]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol
 
 from odfbuild.ingest.convert.problems import wrong
@@ -12,6 +14,8 @@ from odfbuild.values import Value
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
 """How large sheets are, in Excel and in LibreOffice."""
 
+_LARGEST_WHOLE = 1e38
+"""Larger numbers have no place in columns of whole numbers, and are written with an exponent."""
 _RANGE = re.compile(r"([A-Z]{1,3})?([1-9][0-9]{0,6})?(?::([A-Z]{1,3})?([1-9][0-9]{0,6})?)?")
 
 Kind = Literal["number", "text", "boolean", "date", "timestamp", "time", "error", "formula"]
@@ -92,6 +96,14 @@ def column_letters(number: int) -> str:
 def address(row: int, column: int) -> str:
     """What a cell is called."""
     return f"{column_letters(column)}{row}"
+
+
+def number(value: float) -> Cell:
+    """A number that a file of Excel has as a floating point one, of which it keeps 15 digits."""
+    if not math.isfinite(value):
+        return Cell("error", str(value))
+    is_whole = value.is_integer() and abs(value) < _LARGEST_WHOLE
+    return Cell("number", str(int(Decimal(repr(value)))) if is_whole else repr(value))
 
 
 def clock(seconds: int, microseconds: int) -> str:

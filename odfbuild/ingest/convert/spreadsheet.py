@@ -29,7 +29,7 @@ from odfbuild.wording import count, did_you_mean
 _CHUNK = 1 << 20
 _SHOWN = 40
 _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_NOT_A_WORKBOOK = "give a file in the format .xlsx or .ods"
+_NOT_A_WORKBOOK = "give a file in the format .xlsx, .xls or .ods"
 _KINDS = {
     "number": "numbers",
     "text": "text",
@@ -52,6 +52,11 @@ def lines_of(source: IO[bytes], wanted: Conversion, most_bytes: int) -> Iterator
 
 def opened(source: IO[bytes], most_bytes: int) -> Sheets:
     """The workbook in a file. Raises `IngestError` where it is none, or too large."""
+    source.seek(0)
+    if source.read(len(_OLD)) == _OLD:
+        from odfbuild.ingest.convert.xls import Xls
+
+        return Xls(source)
     try:
         archive = zipfile.ZipFile(source)
         _check_size(archive, most_bytes)
@@ -88,13 +93,7 @@ def _check_size(archive: zipfile.ZipFile, most_bytes: int) -> None:
 
 def _no_workbook(source: IO[bytes], error: Exception) -> IngestError:
     source.seek(0)
-    head = source.read(len(_OLD))
-    if head == _OLD:
-        return unreadable(
-            "this is an encrypted file, or one of Excel 97 to 2003 (.xls)",
-            "remove the password, and save it as .xlsx",
-        )
-    if not head.startswith(b"PK"):
+    if source.read(2) != b"PK":
         return unreadable("this is not a spreadsheet", _NOT_A_WORKBOOK)
     said = "it is encrypted" if "password" in str(error) else str(error) or type(error).__name__
     return unreadable(f"this is not a readable spreadsheet: {said}", "fetch or save it again")

@@ -5,20 +5,15 @@ Faster libraries give cells with errors as empty ones, which nobody could tell f
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import IO, Any
 
 from odfbuild.errors import IngestError, missing_extra
-from odfbuild.ingest.convert.cells import MOST_COLUMNS, Cell, Row, clock
+from odfbuild.ingest.convert.cells import MOST_COLUMNS, Cell, Row, clock, number
 from odfbuild.ingest.convert.problems import unreadable
-
-_LARGEST_WHOLE = 1e38
-"""Larger numbers have no place in columns of whole numbers, and are written with an exponent."""
 
 
 class Xlsx:
@@ -43,12 +38,12 @@ class Xlsx:
         with closing(_cells(self._book[sheet])) as values:
             try:
                 if not self._formulas:
-                    for number, row in enumerate(values, 1):
-                        yield number, _row(row)
+                    for at, row in enumerate(values, 1):
+                        yield at, _row(row)
                     return
                 with closing(_cells(self._opened(data_only=False)[sheet])) as texts:
-                    for number, (row, text) in enumerate(zip(values, texts, strict=True), 1):
-                        yield number, _row(row, text)
+                    for at, (row, text) in enumerate(zip(values, texts, strict=True), 1):
+                        yield at, _row(row, text)
             except (IngestError, MemoryError):
                 raise
             except Exception as error:  # Whatever a broken file leads to, the library does not say.
@@ -108,11 +103,7 @@ def _cell(cell: Any) -> Cell | None:
     if isinstance(value, int):
         return Cell("number", str(value))
     if isinstance(value, float):
-        if not math.isfinite(value):
-            return Cell("error", str(value))
-        # The digits that the file has: Excel keeps fifteen.
-        is_whole = value.is_integer() and abs(value) < _LARGEST_WHOLE
-        return Cell("number", str(int(Decimal(repr(value)))) if is_whole else repr(value))
+        return number(value)
     if isinstance(value, datetime):
         return _moment(value, cell)
     if isinstance(value, date):
@@ -129,7 +120,7 @@ def _moment(value: datetime, cell: Any) -> Cell:
     """A date where the cell shows one only, and has no time of day."""
     from openpyxl.styles.numbers import is_datetime
 
-    if value.time() == time() and is_datetime(cell.number_format) == "date":
+    if value.time() == time() and is_datetime(cell.number_format.lower()) == "date":
         return Cell("date", value.date().isoformat())
     return Cell("timestamp", value.isoformat())
 

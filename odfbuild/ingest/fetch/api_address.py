@@ -13,9 +13,6 @@ from urllib.parse import parse_qsl, urlsplit
 from odfbuild.errors import InDefinition, IngestError
 from odfbuild.odf.model import (
     MergeStrategy,
-    MergeStrategyAppend,
-    MergeStrategyChangelogStream,
-    MergeStrategySnapshot,
 )
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
@@ -143,12 +140,12 @@ def check_api_merge(asked: ApiWanted, merge: MergeStrategy, shown: str) -> None:
     """Raise `IngestError` E0487 where a merge would take a part of the records for all."""
     if not asked.cursor:
         return
-    if isinstance(merge, MergeStrategySnapshot):
+    if merge.IS_WHOLE:
         why, help = (
             "takes records that do not come for deleted ones, and a cursor asks for new ones only",
             "leave `cursor` out, or use `merge: {kind: UpsertStream}`",
         )
-    elif isinstance(merge, MergeStrategyAppend | MergeStrategyChangelogStream):
+    elif merge.REPEATS:
         why, help = (
             "adds each record again that comes again, and the last ones come again",
             "use `merge: {kind: Ledger}` or `{kind: UpsertStream}` with a key",

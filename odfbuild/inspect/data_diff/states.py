@@ -172,7 +172,7 @@ def keys_of(
     if state is not None:
         sources += [state.polling_source] if state.polling_source else []
         sources += state.push_sources.values()
-    primary = {tuple(getattr(each.merge, "primary_key", ())) for each in sources} - {()}
+    primary = {each.merge.key for each in sources} - {()}
     found = [Key(columns=tuple(given), origin=ASKED)] if given else []
     found += [Key(columns=key, origin="primary key") for key in primary if len(primary) == 1]
     declared = (each.unique for each in config.checks if matching(each, dataset) is not None)

@@ -18,6 +18,7 @@ from odfbuild.odf.model import (
     AddData,
     AddPushSource,
     DatasetKind,
+    Description,
     DisablePollingSource,
     DisablePushSource,
     ExecuteTransform,
@@ -98,7 +99,9 @@ class Projection(Value, kw_only=True):
 
 
 _OBJECTS = tuple(
-    each for each in vars(model).values() if isinstance(each, type) and issubclass(each, Record)
+    each
+    for each in vars(model).values()
+    if isinstance(each, type) and issubclass(each, Record) and not each.__subclasses__()
 )
 """Objects of blocks. Those of engines are loaded or not: all subclasses would not be the same."""
 
@@ -133,6 +136,11 @@ IN_FORCE: Mapping[type, str] = {
     SetDataSchema: "schema",
 }
 """Events of which the newest one holds, and the field of a projection that has it."""
+
+DESCRIPTIONS: Mapping[type[Description], str] = {
+    event: name for event, name in IN_FORCE.items() if issubclass(event, Description)
+}
+"""Those of `IN_FORCE` that tell people something and change nothing else."""
 
 
 def start(head: Multihash, block: MetadataBlock) -> Projection:

@@ -1,4 +1,7 @@
-"""The thirteen events: transactions on a dataset."""
+"""The thirteen events: transactions on a dataset.
+
+docs/extending.md adds one.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,15 @@ class AttachmentsEmbedded(Record):
 
 Attachments = AttachmentsEmbedded
 """Files that belong to a dataset."""
+
+
+class Description(Record):
+    """An event that tells people something, `CALLED` so, and changes neither records nor columns.
+
+    The last one of its kind is in force.
+    """
+
+    CALLED: ClassVar[str]
 
 
 class AddData(Record):
@@ -112,27 +124,30 @@ class SetVocab(Record):
     event_time_column: str | None = implied(default="event_time")
 
 
-class SetAttachments(Record):
+class SetAttachments(Description):
     """Files that belong to the dataset."""
 
     KIND: ClassVar[str] = "SetAttachments"
+    CALLED = "the attachments"
 
     attachments: Attachments
 
 
-class SetInfo(Record):
+class SetInfo(Description):
     """Description for people."""
 
     KIND: ClassVar[str] = "SetInfo"
+    CALLED = "the description"
 
     description: str | None = None
     keywords: tuple[str, ...] | None = None
 
 
-class SetLicense(Record):
+class SetLicense(Description):
     """License of the data."""
 
     KIND: ClassVar[str] = "SetLicense"
+    CALLED = "the license"
 
     short_name: str
     name: str

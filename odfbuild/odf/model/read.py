@@ -1,4 +1,8 @@
-"""How raw data is read into columns."""
+"""How raw data is read into columns.
+
+A read step says here what others ask about its format; how Spark reads it is said in
+`engine/spark/reading/read.py`. docs/extending.md adds one.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,28 @@ from odfbuild.odf.model.data_schema import DataSchema
 from odfbuild.odf.model.record import Record, implied
 
 
-class ReadStepCsv(Record):
+class ReadFormat(Record):
+    """What is asked about the format of a read step; the answers here are the safe ones.
+
+    `ENDINGS` of file names tell it. By `MEDIA_TYPES` records can be pushed in it. `IS_LINES`: each
+    record is a line, so that records can be counted without reading them. `IS_BINARY`: a file is no
+    text. `IS_PACKED`: an archive is a file of it.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = ()
+    MEDIA_TYPES: ClassVar[tuple[str, ...]] = ()
+    IS_LINES: ClassVar[bool] = False
+    IS_BINARY: ClassVar[bool] = False
+    IS_PACKED: ClassVar[bool] = False
+
+
+class ReadStepCsv(ReadFormat):
     """Comma-separated values."""
 
     KIND: ClassVar[str] = "Csv"
+    ENDINGS = (".csv", ".tsv")
+    MEDIA_TYPES = ("text/csv",)
+    IS_LINES = True
 
     ddl_schema: tuple[str, ...] | None = None
     separator: str | None = implied(default=",")
@@ -26,38 +48,45 @@ class ReadStepCsv(Record):
     schema: DataSchema | None = None
 
 
-class ReadStepGeoJson(Record):
+class ReadStepGeoJson(ReadFormat):
     """One GeoJSON FeatureCollection."""
 
     KIND: ClassVar[str] = "GeoJson"
+    ENDINGS = (".geojson",)
 
     ddl_schema: tuple[str, ...] | None = None
     schema: DataSchema | None = None
 
 
-class ReadStepEsriShapefile(Record):
+class ReadStepEsriShapefile(ReadFormat):
     """ESRI shapefile in a ZIP archive."""
 
     KIND: ClassVar[str] = "EsriShapefile"
+    IS_BINARY = IS_PACKED = True
 
     ddl_schema: tuple[str, ...] | None = None
     sub_path: str | None = None
     schema: DataSchema | None = None
 
 
-class ReadStepParquet(Record):
+class ReadStepParquet(ReadFormat):
     """Apache Parquet."""
 
     KIND: ClassVar[str] = "Parquet"
+    ENDINGS = (".parquet",)
+    MEDIA_TYPES = ("application/vnd.apache.parquet", "application/x-parquet")
+    IS_BINARY = True
 
     ddl_schema: tuple[str, ...] | None = None
     schema: DataSchema | None = None
 
 
-class ReadStepJson(Record):
+class ReadStepJson(ReadFormat):
     """JSON with an array of objects at `subPath`."""
 
     KIND: ClassVar[str] = "Json"
+    ENDINGS = (".json",)
+    MEDIA_TYPES = ("application/json",)
 
     sub_path: str | None = None
     ddl_schema: tuple[str, ...] | None = None
@@ -67,10 +96,18 @@ class ReadStepJson(Record):
     schema: DataSchema | None = None
 
 
-class ReadStepNdJson(Record):
+class ReadStepNdJson(ReadFormat):
     """One JSON object a line."""
 
     KIND: ClassVar[str] = "NdJson"
+    ENDINGS = (".ndjson", ".jsonl")
+    MEDIA_TYPES = (
+        "application/ndjson",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+    )
+    IS_LINES = True
 
     ddl_schema: tuple[str, ...] | None = None
     date_format: str | None = implied(default="rfc3339")
@@ -79,7 +116,7 @@ class ReadStepNdJson(Record):
     schema: DataSchema | None = None
 
 
-class ReadStepNdGeoJson(Record):
+class ReadStepNdGeoJson(ReadFormat):
     """One GeoJSON feature a line."""
 
     KIND: ClassVar[str] = "NdGeoJson"

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from odfbuild.odf.model import DataSchema, SetDataSchema
+from odfbuild.odf.model import DataSchema, ReadStep, SetDataSchema
 from odfbuild.odf.schema.arrow_encoding import InvalidAttributeError, encoding_of
 from odfbuild.odf.schema.arrow_form import Layouts, arrow_form, odf_form, read_schema
 from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError, read_raw, write_raw
+from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 
 __all__ = [
     "InvalidAttributeError",
     "Layouts",
     "UnsupportedSchemaError",
+    "declared_columns",
     "encoding_of",
     "from_odf",
     "from_raw",
@@ -34,6 +36,13 @@ def schema_of(event: SetDataSchema) -> pa.Schema:
 def from_odf(schema: DataSchema, layouts: Layouts | None = None) -> pa.Schema:
     """The Arrow form of an ODF schema (`arrow_form`)."""
     return to_pyarrow(arrow_form(schema, layouts or Layouts()))
+
+
+def declared_columns(read: ReadStep) -> pa.Schema | None:
+    """The columns that a read step declares; `None` when only the data can tell."""
+    if read.schema is not None:
+        return from_odf(read.schema)
+    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
 def to_odf(schema: pa.Schema) -> DataSchema:

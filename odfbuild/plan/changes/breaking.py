@@ -152,5 +152,4 @@ def _merge(before: MergeStrategy, after: MergeStrategy, path: Path) -> list[_Fou
 
 def describe_merge(merge: MergeStrategy) -> str:
     """Kind and primary key, as in `Ledger by id, day`."""
-    key = getattr(merge, "primary_key", None)
-    return f"{merge.KIND} by {', '.join(key)}" if key else merge.KIND
+    return f"{merge.KIND} by {', '.join(merge.key)}" if merge.key else merge.KIND

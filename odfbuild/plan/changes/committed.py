@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.projection import DESCRIPTIONS, Projection
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
     AddPushSource,
@@ -73,7 +73,8 @@ def _events(projection: Projection, aliases: Aliases) -> Iterator[MetadataEvent]
     if projection.transform is not None:
         inputs = tuple(_by_alias(each, aliases) for each in projection.transform.inputs)
         yield replace(projection.transform, inputs=inputs)
-    for event in (projection.info, projection.license, projection.attachments, projection.vocab):
+    for field in (*DESCRIPTIONS.values(), "vocab"):
+        event = getattr(projection, field)
         if event is not None:
             yield event
 

@@ -17,13 +17,11 @@ from odfbuild.odf.model import (
     AddPushSource,
     DatasetKind,
     DatasetSnapshot,
+    Description,
     DisablePollingSource,
     DisablePushSource,
     MetadataEvent,
-    SetAttachments,
     SetDataSchema,
-    SetInfo,
-    SetLicense,
     SetPollingSource,
     SetTransform,
     SetVocab,
@@ -50,10 +48,14 @@ _CODES: dict[type, tuple[ReasonCode, str]] = {
     SetTransform: (ReasonCode.TRANSFORM_CHANGED, "the transformation changed"),
     SetVocab: (ReasonCode.VOCAB_CHANGED, "the names of system columns changed"),
     SetDataSchema: (ReasonCode.SCHEMA_CHANGED, "the declared schema changed"),
-    SetInfo: (ReasonCode.INFO_CHANGED, "the description changed"),
-    SetLicense: (ReasonCode.INFO_CHANGED, "the license changed"),
-    SetAttachments: (ReasonCode.INFO_CHANGED, "the attachments changed"),
 }
+
+
+def reason_of(event: MetadataEvent) -> tuple[ReasonCode, str]:
+    """The reason that an event to append is, and its words."""
+    if isinstance(event, Description):
+        return ReasonCode.INFO_CHANGED, f"{event.CALLED} changed"
+    return _CODES[type(event)]
 
 
 class Diff(Value):
@@ -252,7 +254,7 @@ def _reasons(
 ) -> tuple[Reason, ...]:
     reasons = []
     for change in changes:
-        code, message = _CODES[type(change.after)]
+        code, message = reason_of(change.after)
         reasons.append(Reason(code=code, message=message))
         if isinstance(change.before, SetTransform) and isinstance(change.after, SetTransform):
             reasons += _input_reasons(change.before, change.after, projection)

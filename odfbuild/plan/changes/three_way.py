@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.projection import DESCRIPTIONS, Projection
 from odfbuild.odf.model import (
     DisablePollingSource,
     DisablePushSource,
     MetadataEvent,
-    SetAttachments,
     SetDataSchema,
-    SetInfo,
-    SetLicense,
     SetPollingSource,
     SetTransform,
-    SetVocab,
 )
 from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.model import EventChange
@@ -28,16 +24,13 @@ from odfbuild.values import Value
 _Slots = dict[str, MetadataEvent]
 
 _PUSH = "the push source "
-_NAMES: dict[str, tuple[str, type]] = {
-    "polling_source": ("the polling source", SetPollingSource),
-    "transform": ("the transformation", SetTransform),
-    "vocab": ("the vocabulary", SetVocab),
-    "info": ("the description", SetInfo),
-    "license": ("the license", SetLicense),
-    "attachments": ("the attachments", SetAttachments),
-    "schema": ("the schema", SetDataSchema),
+_NAMES = {
+    "polling_source": "the polling source",
+    "transform": "the transformation",
+    "vocab": "the vocabulary",
+    **{field: event.CALLED for event, field in DESCRIPTIONS.items()},
 }
-_SCHEMA = _NAMES["schema"][0]
+_SCHEMA = "the schema"
 
 
 class Merged(Value, kw_only=True):
@@ -89,11 +82,11 @@ def _slots(state: Projection | None) -> _Slots:
     if state is None:
         return {}
     found: _Slots = {}
-    for field, (name, _) in _NAMES.items():
+    for field, name in _NAMES.items():
         event = getattr(state, field)
         if isinstance(event, SetTransform):
             event = unpinned(event)
-        if event is not None and field != "schema":
+        if event is not None:
             found[name] = event
     found |= {f"{_PUSH}{name}": source for name, source in state.push_sources.items()}
     # Behind what it follows from.

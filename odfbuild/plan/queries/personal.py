@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from odfbuild.errors import InSettings, PersonalDataError
 from odfbuild.odf.model import (
     AddPushSource,
-    MergeStrategyAppend,
-    MergeStrategySnapshot,
     SetPollingSource,
     SetTransform,
 )
@@ -123,9 +121,7 @@ def _wrong_keys(
     event: SetPollingSource | AddPushSource,
 ) -> Iterator[PersonalDataError]:
     merge = event.merge
-    if isinstance(merge, MergeStrategyAppend):
-        return
-    for column in merge.primary_key:
+    for column in merge.key:
         if column in subjects:
             yield PersonalDataError(
                 f"'{column}' is part of the primary key of '{dataset}' and cannot be personal",
@@ -135,10 +131,10 @@ def _wrong_keys(
                 notes=("records are found and ordered by their keys",),
                 help="use a number or a random text as the key, and keep this column beside it",
             )
-    compared = (merge.compare_columns if isinstance(merge, MergeStrategySnapshot) else None) or ()
+    compared: Sequence[str] = getattr(merge, "compare_columns", None) or ()
     for column in compared:
         subject = subjects.get(column)
-        if subject is not None and subject not in (*compared, *merge.primary_key):
+        if subject is not None and subject not in (*compared, *merge.key):
             yield PersonalDataError(
                 f"`compareColumns` of '{dataset}' have '{column}' and not its subject '{subject}'",
                 code="E1611",

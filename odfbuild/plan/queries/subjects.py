@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import IngestError, OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddPushSource,
@@ -15,14 +15,14 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.plan.columns.evolution import source_columns
-from odfbuild.plan.places import Place, path_of, placed
-from odfbuild.plan.queries.keys import unknown_keys
+from odfbuild.plan.columns.evolution import result_of_source, source_columns
+from odfbuild.plan.places import Path, Place, path_of, placed
 from odfbuild.project.model import Definition
 from odfbuild.sql.columns.of_query import Columns
 from odfbuild.sql.translate.named import Engines, remote_of
 from odfbuild.sql.translate.runnable import is_spark
 from odfbuild.values import Value
+from odfbuild.wording import did_you_mean
 
 Shaping = SetTransform | SetPollingSource | AddPushSource
 """Events that say which columns a dataset has."""
@@ -124,3 +124,32 @@ def errors_in(
             for inside, wrong in unknown_keys(subject.event, subject.dataset, subject.vocab):
                 found.append(wrong.at(place.of((*path, *inside))))
     return tuple(found)
+
+
+# --- Keys of merge strategies ---
+
+
+def unknown_keys(
+    event: SetPollingSource | AddPushSource, dataset: str, vocab: Vocabulary
+) -> Iterator[tuple[Path, IngestError]]:
+    """An error for each such column, with its path in the event."""
+    merge = event.merge
+    result = result_of_source(event, meanings=False) if merge.key else None
+    if result is None:
+        return
+    names = [column.name for column in result.columns]
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    # The event time may come from elsewhere; names of system columns get an underscore.
+    known = [*names, vocab.event_time, *(f"_{name}" for name in names if name in system)]
+    compared: Sequence[str] = getattr(merge, "compare_columns", None) or ()
+    for role, listed in (("primaryKey", merge.key), ("compareColumns", compared)):
+        for number, name in enumerate(listed):
+            if name not in known:
+                error = IngestError(
+                    f"`merge.{role}` names the column '{name}', which the source does not have",
+                    code="E0430",
+                    dataset=dataset,
+                    notes=(f"its columns are: {', '.join(names)}",),
+                    help=did_you_mean(name, known, f"correct `merge.{role}`"),
+                )
+                yield ("merge", role, number), error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from odfbuild.project.lint.flaw import Flaw
+from odfbuild.project.lint.finding import Flaw
 from odfbuild.project.model import Definition
 from odfbuild.project.source import TEMPLATE_SUFFIX
 from odfbuild.project.yaml.source import compose

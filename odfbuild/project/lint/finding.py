@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from odfbuild.errors import Location
 from odfbuild.project.settings.lint import Rule
+from odfbuild.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,25 @@ class Finding:
     dataset: str | None = None
     notes: tuple[str, ...] = ()
     can_fix: bool = False
+
+
+# --- Flaws ---
+
+
+Path = tuple[str | int, ...]
+
+
+class Flaw(Value):
+    """What a rule found in a definition.
+
+    `path` leads to the value below `content` (empty: the whole of it), `query` to line and column
+    (from 1) in query number `step` of the transform at `path`, `length` is how much to underline.
+    """
+
+    rule: str
+    message: str
+    help: str
+    path: Path = ()
+    query: tuple[int, int, int] | None = None
+    length: int = 1
+    notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from odfbuild.odf.model import SetTransform, SqlQueryStep
-from odfbuild.project.lint.flaw import Flaw, Path
+from odfbuild.project.lint.finding import Flaw, Path
 from odfbuild.project.model import Definition
 from odfbuild.sql.sql_words import Quote, Word, words_of
 

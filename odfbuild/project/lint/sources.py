@@ -22,7 +22,7 @@ from odfbuild.odf.model import (
     SetInfo,
     SetPollingSource,
 )
-from odfbuild.project.lint.flaw import Flaw, Path
+from odfbuild.project.lint.finding import Flaw, Path
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRET_NAME = re.compile(

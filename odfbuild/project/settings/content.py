@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from odfbuild.declared_settings import Fits, document_schema, setting
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.ingest.settings import IngestSettings
-from odfbuild.project.settings.branches import BranchSettings
-from odfbuild.project.settings.by_name import Name
+from odfbuild.project.settings.by_name import Name, Patterns
 from odfbuild.project.settings.checks import Declared
-from odfbuild.project.settings.contracts import Contracted
 from odfbuild.project.settings.describing import Described
-from odfbuild.project.settings.freshness import Freshness
+from odfbuild.project.settings.freshness import Freshness, age, parse_age
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.personal import PersonalEntry
 from odfbuild.project.settings.policy import Policy
-from odfbuild.project.settings.portals import Portal
 from odfbuild.project.settings.retention import Retention
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
@@ -62,6 +60,29 @@ class Environment(Value, kw_only=True):
     state: str | None = setting(None, "Folder of its chains (default: chains-NAME)")
     storage: Storage | None = setting(None)
     chains: ChainPlace | None = setting(None)
+
+
+class BranchSettings(Value, kw_only=True):
+    """Settings of branches."""
+
+    keep: Annotated[timedelta, age(parse_age)] = setting(
+        timedelta(days=14),
+        "How long `gc` keeps closed branches (promoted, or their Git branch is merged or gone)",
+    )
+
+
+class Contracted(Value):
+    """Datasets whose name matches keep to the contract in a file; all entries that match count."""
+
+    match: Patterns = setting()
+    file: Name = setting(about="File of the contract, in the form of ODCS, from the project folder")
+
+
+class Portal(Value):
+    """The root dataset `name` gets all records of the dataset `of`, and tells nobody of that."""
+
+    name: Name = setting(about="Name of a root dataset that is defined without a source")
+    of: Name = setting(about="Name of the dataset whose records it gets")
 
 
 class Content(Value, kw_only=True):

@@ -16,7 +16,28 @@ from odfbuild.project.settings.by_name import Name, Patterns
 from odfbuild.project.settings.freshness import age, parse_age
 from odfbuild.values import Value
 
-FormatName = Literal["kartothek", "delta", "iceberg", "parquet"]
+
+class Format(Value, kw_only=True):
+    """A format of tables: the extra that has its libraries, and what only it understands.
+
+    `only` has settings of `tables` that mean nothing without it. `has_dots`: names of its tables
+    may have them.
+    """
+
+    extra: str = "tables"
+    only: tuple[str, ...] = ()
+    has_dots: bool = True
+
+
+FORMATS = {
+    "kartothek": Format(only=("indices", "group"), has_dots=False),
+    "delta": Format(extra="delta"),
+    "iceberg": Format(extra="iceberg", only=("catalogue",)),
+    "parquet": Format(),
+}
+"""Formats by their names, which are those of modules of `exchange/tables`, too."""
+
+FormatName = Annotated[str, Fits(enum=[*FORMATS])]
 
 _SIZE = re.compile(r"^(\d{1,7})(kB|MB|GB)$")
 _BYTES = {"kB": 10**3, "MB": 10**6, "GB": 10**9}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.inspect.health import Check, Status
+from odfbuild.plan.refusal import as_data
 from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
@@ -37,13 +38,5 @@ def health_to_data(checks: Sequence[Check]) -> dict[str, Any]:
     """The same for programs; `help` is null where nothing has to be done."""
     return {
         "ok": all(each.status is not Status.FAIL for each in checks),
-        "checks": [
-            {
-                "name": each.name,
-                "status": each.status.value,
-                "detail": each.detail,
-                "help": each.help,
-            }
-            for each in checks
-        ],
+        "checks": as_data(checks),
     }

@@ -7,6 +7,7 @@ from typing import Any
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import digest_of, news_data, plan_document
 from odfbuild.plan.model import Plan
+from odfbuild.plan.refusal import as_data
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.version import __version__
 
@@ -48,5 +49,5 @@ def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
         **document,
         "windows": [each.to_data() for each in saved.plan.windows],
         "news": news_data(saved.plan),
-        **({"tables": [each.to_data() for each in saved.plan.tables]} if saved.plan.tables else {}),
+        **({"tables": as_data(saved.plan.tables)} if saved.plan.tables else {}),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.inspect.late import Late
+from odfbuild.plan.refusal import as_data
 from odfbuild.report.forms.table import render_table
 from odfbuild.wording import count
 
@@ -32,13 +33,5 @@ def late_to_data(late: Late, limit: int) -> dict[str, Any]:
         "name": late.dataset,
         "windows": late.has_windows,
         "total": len(late.found),
-        "records": [
-            {
-                "dataset": each.dataset,
-                "offset": each.offset,
-                "event_time": str(each.event_time),
-                "watermark": str(each.watermark),
-            }
-            for each in late.found[-limit:]
-        ],
+        "records": as_data(late.found[-limit:]),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from odfbuild.inspect.vintage import Era, Vintage
+from odfbuild.plan.refusal import as_data
 from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import short
 from odfbuild.wording import count
@@ -31,21 +32,7 @@ def render_vintage(found: Vintage, eras: Sequence[Era]) -> str:
 
 def vintage_to_data(found: Vintage, eras: Sequence[Era]) -> dict[str, Any]:
     """The same as plain values, with whole hashes and queries."""
-    return {
-        **_data(found),
-        "eras": [
-            {
-                "sequence_number": era.sequence_number,
-                "block": str(era.block),
-                "since": str(era.since),
-                "first": era.first,
-                "last": era.last,
-                "engine": era.engine,
-                "query": era.query,
-            }
-            for era in eras
-        ],
-    }
+    return {**as_data(found), "eras": as_data(eras)}
 
 
 def _tree(inputs: Sequence[Vintage], margin: str) -> Iterator[str]:
@@ -79,16 +66,3 @@ def _standing(each: Vintage) -> str:
     if each.behind is None:
         return " (not part of its chain any more)"
     return f" ({count(each.behind, 'newer block')} not read)" if each.behind else ""
-
-
-def _data(each: Vintage) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "block": str(each.block) if each.block else None,
-        "sequence_number": each.sequence_number,
-        "system_time": str(each.system_time) if each.system_time else None,
-        "last_offset": each.last_offset,
-        "behind": each.behind,
-        "repeated": each.repeated,
-        "inputs": [_data(item) for item in each.inputs],
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import AddPushSource, SetPollingSource, SetTransform
@@ -12,12 +13,12 @@ from odfbuild.odf.records import records_to_data
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.yaml_text import yaml_lines
-from odfbuild.report.site.markdown import rendered
 from odfbuild.report.site.paths import dataset_path
 from odfbuild.report.site.standing import Standing
-from odfbuild.report.site.ways import ways_in
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
     from odfbuild.inspect.pages import Page, Point
     from odfbuild.inspect.samples import Sample
 
@@ -218,3 +219,38 @@ def _sources(page: Page) -> list[Text]:
         polled = [page.state.polling_source] if page.state.polling_source else []
         found = [*polled, *page.state.push_sources.values()]
     return [clipped(each.KIND, yaml_of(each)) for each in found[:MOST]]
+
+
+# --- Markdown ---
+
+
+def rendered(text: str) -> str:
+    """Markdown as HTML; tags are shown as text, images as links."""
+    return str(_renderer().render(text))
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    # Links that run scripts are left as text by the library; what is no link stays as it is.
+    return MarkdownIt("js-default", {"html": False, "maxNesting": 20}).disable("image")
+
+
+# --- Ways to read ---
+
+
+def ways_in(page: Page) -> list[tuple[str, str]]:
+    """Names of tools and what to type; nothing before there are records."""
+    if page.state is None or not page.state.records:
+        return []
+    name, block = page.name, page.state.head
+    dataset = f'Project()["{name}"].at("{block}")'
+    head = "from odfbuild import Project\n\n"
+    return [
+        ("Python", f"{head}records = {dataset}\nprint(records.pin)\nrecords.head()"),
+        ("DuckDB", f"{head}{dataset}.to_duckdb().limit(10).fetchall()"),
+        ("polars", f"{head}{dataset}.to_polars()"),
+        ("Spark", f"odfbuild sql --as-of {block} \\\n  'SELECT * FROM `{name}` LIMIT 10'"),
+        ("Command line", f"odfbuild tail --as-of {block} {name}"),
+    ]

@@ -56,6 +56,8 @@ ELSEWHERE = {
         ("E1651", "E1652", "E1653", "E1654", "E1655"),
         ("tests/apply/test_portals.py", "a portal that cannot be"),
     ),
+    "E1660": ("tests/ingest/test_kafka.py", "a batch with a wrong checksum"),
+    "E1661": ("tests/ingest/test_kafka.py", "certificates and schemas that are not there"),
     "E0672": (
         "tests/cli/sharing/test_chains_in_storage.py",
         "chains in a storage that is not named",

@@ -10,7 +10,7 @@ from odfbuild.exchange.tables.contract import TableFormat, TablePin, TableSpec, 
 from odfbuild.exchange.tables.formats import open_table
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
-from odfbuild.project.tables.declared import Table
+from odfbuild.project.tables import Table
 
 COLUMNS = pa.schema([("k", pa.string()), ("n", pa.int32()), ("v", pa.int64())])
 

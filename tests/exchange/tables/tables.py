@@ -23,7 +23,7 @@ from odfbuild.exchange.tables.formats import open_table
 from odfbuild.exchange.tables.publish import Published, publish
 from odfbuild.project.config import load_config
 from odfbuild.project.model import Config
-from odfbuild.project.tables.declared import Table, declared_tables
+from odfbuild.project.tables import Table, declared_tables
 from odfbuild.records.duckdb_views import connect
 from odfbuild.records.kartothek.dataset import open_dataset
 from odfbuild.store.place import Folder

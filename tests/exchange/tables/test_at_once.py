@@ -10,7 +10,7 @@ import pytest
 from odfbuild.exchange.tables.contract import TableState
 from odfbuild.exchange.tables.remembered import known_of, remember
 from odfbuild.project.config import load_config
-from odfbuild.project.tables.declared import Table
+from odfbuild.project.tables import Table
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.exchange.tables.open_tables import parts, pin, table, values

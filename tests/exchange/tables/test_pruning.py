@@ -13,7 +13,7 @@ from odfbuild.exchange.tables.pruning import Part
 from odfbuild.inspect.ask import at_heads, understand
 from odfbuild.inspect.ask_duckdb import answered_by_duckdb
 from odfbuild.inspect.asked_values import asked_values
-from odfbuild.project.tables.declared import declared_tables
+from odfbuild.project.tables import declared_tables
 from tests.apply.in_process import Program
 from tests.exchange.tables.tables import Lake
 from tests.records.chains import workspace

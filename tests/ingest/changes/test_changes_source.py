@@ -18,6 +18,7 @@ import pytest
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.database import address
+from odfbuild.ingest.fetch.database.address import reads_changes
 from odfbuild.ingest.fetch.database.changes import manage, read
 from odfbuild.ingest.fetch.url import check_url
 from odfbuild.odf.model import (
@@ -344,6 +345,30 @@ def test_a_change_of_columns_within_a_transaction_is_no_different(
     orders.poll()
     assert says(orders) == table(shop, "*")
     assert len(orders.changes) == 1
+
+
+def test_a_declared_column_that_is_renamed_is_told_behind_the_changes_before(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_URL", shop.url())
+    step = FetchStepUrl(url=f"${{{{ env.SHOP_URL }}}}?changes={slot_of(shop)}#orders")
+    assert reads_changes(step.url)
+    source = manage.ChangesSource("some.data", step.url, SETTINGS)
+    source.create(again=False)
+    context = replace(at(tmp_path), columns=("id", "note", "op"))
+    (whole,) = fetch(step, None, context)
+    shop.execute("INSERT INTO orders VALUES (3, 3, 'x')", "ALTER TABLE orders RENAME note TO notes")
+    found = fetch(step, whole.state, context)
+    changes = next(found)
+    rows = pq.read_table(changes.file).to_pylist()
+    assert rows == [{"op": 0, "id": 3, "note": "x"}]
+    error = error_of(lambda: next(found))
+    assert (error.code, error.help) == ("E0420", "did you mean 'notes'?")
+    assert error.notes == ("its columns are: id, amount, notes",)
+    shop.execute("ALTER TABLE orders RENAME notes TO note")
+    (again,) = fetch(step, changes.state, context)
+    assert again.whole
+    source.drop()
 
 
 def test_columns_that_are_not_declared_change_nothing(shop: Database, tmp_path: Path) -> None:

@@ -156,9 +156,8 @@ class _Pickler(pickle.Pickler):
         """Frozen dataclasses are filled past what freezes them, files are named in full."""
         if isinstance(value, PurePath):
             return Path, (str(value.absolute() if isinstance(value, Path) else value),)
-        if isinstance(value, OdfbuildError):
-            return _made_error, (type(value), vars(value))
-        if dataclasses.is_dataclass(value) and not isinstance(value, type | Value):
+        special = type | Value | OdfbuildError  # which say themselves how they are made
+        if dataclasses.is_dataclass(value) and not isinstance(value, special):
             fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
             return _made, (type(value), fields)
         return NotImplemented
@@ -180,12 +179,6 @@ def _made(cls: type[T], fields: dict[str, Any]) -> T:
     made = cls.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
-    return made
-
-
-def _made_error(cls: type[OdfbuildError], fields: dict[str, Any]) -> OdfbuildError:
-    made = cls.__new__(cls)
-    vars(made).update(fields)
     return made
 
 

@@ -1,4 +1,7 @@
-"""An engine that asks the resident one; should that be lost, it does the work itself.
+"""An engine that asks the resident one; should that be lost in a step, it does the work itself.
+
+One that left between two steps, because it was idle or stopped, is followed by another one if there
+is one, or is to be one: a server lives longer than an idle engine.
 
 Every request is carried out anew then, in a scratch folder of its own: requests change nothing but
 that folder, and side-cars that may be made twice.
@@ -33,11 +36,13 @@ class ResidentEngine:
         wanted: Wanted,
         step_seconds: float | None,
         start: Callable[[], Engine],
+        serving: Callable[[Card], Card | None],
     ) -> None:
         self._card = card
         self._wanted = wanted
         self._step_seconds = step_seconds
         self._start = start
+        self._serving = serving
         self._name = secrets.token_hex(4)
         self._starting = Lock()
         self._own: Engine | None = None
@@ -63,7 +68,9 @@ class ResidentEngine:
             self._own.stop()
 
     def _carry_out(self, method: str, *arguments: Any, **named: Any) -> Any:
-        if self._own is None:
+        found = self._serving(self._card) if self._own is None else None
+        if found is not None:
+            self._card = found
             try:
                 return self._asked(method, arguments, named)
             except Lost:

@@ -48,12 +48,20 @@ def engine_for(
     if now.resident is Resident.NEVER and card.running(key_of(project, reach)) is None:
         return own()
     asked = wanted(project, settings, reach)
-    found = _found(asked)
+
+    def serving(known: Card | None) -> Card | None:
+        """The engine to ask: the known one, or one that came after it."""
+        running = card.running(asked.key)
+        if running is None and now.resident is Resident.NEVER:
+            return None
+        return running if running is not None and running == known else _found(asked)
+
+    found = serving(None)
     if found is None:
         return own()
     from odfbuild.engine.process.resident.client import ResidentEngine
 
-    return cast(Engine, ResidentEngine(found, asked, now.step_seconds, own))
+    return cast(Engine, ResidentEngine(found, asked, now.step_seconds, own, serving))
 
 
 def is_warm(project: Path, settings: EngineSettings, reach: FileAccess) -> bool:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import Engine, InputSlices, QueryTask, SliceFile
+from odfbuild.engine.process.files import in_steps
 from odfbuild.engine.process.server.at_hand import Desk, schema_in, unreadable
 from odfbuild.engine.process.server.output import complete
 from odfbuild.engine.process.server.problems import malformed
-from odfbuild.engine.process.server.step import normal
 from odfbuild.engine.slice import committed, records_of
 from odfbuild.odf.model.messages import RawQueryRequest, RawQueryResponseSuccess
 from odfbuild.odf.vocabulary import Vocabulary
@@ -39,7 +39,7 @@ def answer(engine: Engine, request: RawQueryRequest, desk: Desk) -> RawQueryResp
         first=0 if rows else None,
         last=rows - 1 if rows else None,
     )
-    *steps, last = runnable(normal(request.transform)).queries or ()
+    *steps, last = runnable(in_steps(request.transform)).queries or ()
     result = engine.query(
         QueryTask(
             sql=last.query,

@@ -23,6 +23,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.event_times import event_times
 from odfbuild.engine.event_windows import windows_of
+from odfbuild.engine.process.files import in_steps
 from odfbuild.engine.process.server.at_hand import (
     Desk,
     check_types,
@@ -43,7 +44,6 @@ from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.errors import Code, EngineError, OdfbuildError, QueryError
 from odfbuild.odf.chain.step import output_watermark
 from odfbuild.odf.digest import LogicalHasher
-from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.model.data import OffsetInterval
 from odfbuild.odf.model.messages import (
     DatasetVocabulary,
@@ -117,7 +117,7 @@ class _Step:
             before,
             TransformTask(
                 dataset=dataset,
-                transform=normal(request.transform),
+                transform=in_steps(request.transform),
                 inputs=inputs,
                 vocab=_vocabulary(request.vocab),
                 scratch=desk.scratch,
@@ -216,16 +216,9 @@ class _Step:
         )
 
 
-def normal(transform: TransformSql) -> TransformSql:
-    """With `queries`, also where there is one `query` only."""
-    if transform.query is None:
-        return transform
-    return replace(transform, query=None, queries=(SqlQueryStep(query=transform.query),))
-
-
 def fingerprint(request: TransformRequest) -> str:
     """What tells one transformation from another: queries, what they read, names of columns."""
-    transform = normal(request.transform)
+    transform = in_steps(request.transform)
     said = (
         transform.engine.lower(),
         [(each.alias, each.query) for each in transform.queries or ()],

@@ -16,10 +16,7 @@ from odfbuild.engine.spark.results.frames import more_members, quote, to_spark_t
 from odfbuild.engine.spark.results.hidden import OP, ROW
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
-    MergeStrategyAppend,
     MergeStrategyChangelogStream,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +99,7 @@ def check_types(frame: DataFrame, task: IngestTask) -> None:
 def _check_strategy(fields: Sequence[StructField], task: IngestTask) -> None:
     vocab, strategy = task.vocab, task.merge
     reserved = {vocab.offset, vocab.system_time}
-    if not isinstance(strategy, MergeStrategyChangelogStream | MergeStrategyUpsertStream):
+    if not strategy.HAS_CHANGES:
         reserved.add(vocab.operation_type)
     seen = {each.lower() for each in reserved}
     for field in fields:
@@ -118,10 +115,11 @@ def _check_strategy(fields: Sequence[StructField], task: IngestTask) -> None:
     columns = [each.name for each in fields if each.name != vocab.operation_type]
     if vocab.event_time not in columns:
         columns.append(vocab.event_time)
-    if not isinstance(strategy, MergeStrategyAppend):
-        _check_columns(task, "primaryKey", strategy.primary_key, columns)
-    if isinstance(strategy, MergeStrategySnapshot) and strategy.compare_columns is not None:
-        _check_columns(task, "compareColumns", strategy.compare_columns, columns)
+    roles = (("primaryKey", "primary_key"), ("compareColumns", "compare_columns"))
+    for role, name in roles:
+        names = getattr(strategy, name, None)
+        if names is not None:
+            _check_columns(task, role, names, columns)
 
 
 def _check_event_time(field: StructField, task: IngestTask) -> None:

@@ -242,11 +242,8 @@ def merged(
 def _keyed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
     """`frame` as a merge takes it in, with its keys as they are compared."""
     frame = conformed(frame, task, micros)
-    strategy = task.merge
-    if isinstance(strategy, MergeStrategyAppend):
-        return frame
     # Committed records have an event time, so a key without one would never be found again.
-    return _filled(frame, task) if task.vocab.event_time in strategy.primary_key else frame
+    return _filled(frame, task) if task.vocab.event_time in task.merge.key else frame
 
 
 # --- Strategies ---

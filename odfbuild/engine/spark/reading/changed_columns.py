@@ -23,7 +23,6 @@ from odfbuild.engine.spark.results.frames import (
     to_spark_type,
 )
 from odfbuild.engine.spark.results.hidden import MISFIT, OF_READING
-from odfbuild.odf.model import MergeStrategyChangelogStream, MergeStrategyUpsertStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -113,7 +112,7 @@ def committed_names(frame: DataFrame, task: IngestTask) -> dict[str, str]:
     """The name that each column will have: those called like system columns get an underscore."""
     vocab = task.vocab
     taken = {vocab.offset, vocab.system_time}
-    if not isinstance(task.merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream):
+    if not task.merge.HAS_CHANGES:
         taken.add(vocab.operation_type)
     return {name: f"_{name}" if name in taken else name for name in frame.columns}
 

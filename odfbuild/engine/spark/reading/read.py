@@ -71,10 +71,7 @@ from odfbuild.engine.spark.results.hidden import CORRUPT, FILE, MISFIT, OF_READI
 from odfbuild.engine.spark.results.order import total_order
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
-    MergeStrategyAppend,
-    MergeStrategySnapshot,
     MergeStrategyUpsertStream,
-    ReadStep,
     ReadStepCsv,
     ReadStepEsriShapefile,
     ReadStepGeoJson,
@@ -83,8 +80,7 @@ from odfbuild.odf.model import (
     ReadStepNdJson,
     ReadStepParquet,
 )
-from odfbuild.odf.schema.arrow_schema import from_odf
-from odfbuild.odf.schema.ddl import parse_ddl
+from odfbuild.odf.schema.arrow_schema import declared_columns
 from odfbuild.records.uuids import is_uuid, uuids_in
 
 if TYPE_CHECKING:
@@ -144,13 +140,6 @@ def read_source(
     return result, replace(source, drift=source.drift.and_then(drift))
 
 
-def declared_columns(read: ReadStep) -> pa.Schema | None:
-    """The columns that a read step declares; `None` when the data decides."""
-    if read.schema is not None:
-        return from_odf(read.schema)
-    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
-
-
 def can_be_together(tasks: Sequence[IngestTask]) -> bool:
     """Whether their files can be read in one job, as far as the tasks tell.
 
@@ -158,9 +147,9 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
     """
     first, names = tasks[0], {each.dataset for each in tasks}
     if len(names) > 1:
-        compares = isinstance(first.merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
-        known = first.history_schema is None or isinstance(first.merge, MergeStrategyAppend)
-        if len(names) < len(tasks) or not known or compares or not all(map(first.is_like, tasks)):
+        known = first.history_schema is None or first.merge.KEEPS_ALL
+        by_file = known and not first.merge.COMPARES
+        if len(names) < len(tasks) or not by_file or not all(map(first.is_like, tasks)):
             return False
         # Of each dataset the columns would be inferred from its own file.
         return declared_columns(first.read) is not None and all(map(_is_regular, tasks))

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.odf.model import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson, ReadStepParquet
+from odfbuild.odf.model import ReadStep, ReadStepCsv
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.values import Value
 
 FORMATS: dict[str, type[ReadStep]] = {
-    "Csv": ReadStepCsv,
-    "Json": ReadStepJson,
-    "NdJson": ReadStepNdJson,
-    "Parquet": ReadStepParquet,
+    each.KIND: each for each in ReadStep.__args__ if each.MEDIA_TYPES
 }
 """Formats in which records may come, by the kind of their read step."""
 

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 
 from odfbuild.errors import OdfbuildError, RepositoryError
 from odfbuild.exchange.repositories.serve.batches import Batches
-from odfbuild.exchange.repositories.serve.handed import Handed, Receipt, Taker
+from odfbuild.exchange.repositories.serve.handed import FORMATS, Handed, Receipt, Taker
 from odfbuild.exchange.repositories.serve.rights import Rights
 from odfbuild.exchange.repositories.serve.simple import Refusal, caller_of
 from odfbuild.exchange.repositories.serve.site import Site
@@ -31,15 +31,8 @@ from odfbuild.odf.identity import is_alias
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.settings.serving import Serving
 
-_TYPES = {
-    "application/json": "Json",
-    "application/ndjson": "NdJson",
-    "application/x-ndjson": "NdJson",
-    "application/jsonl": "NdJson",
-    "application/x-jsonlines": "NdJson",
-    "text/csv": "Csv",
-    "application/vnd.apache.parquet": "Parquet",
-    "application/x-parquet": "Parquet",
+_TYPES: dict[str, str | None] = {
+    **{media: kind for kind, each in FORMATS.items() for media in each.MEDIA_TYPES},
     "application/octet-stream": None,
     "": None,
 }

@@ -108,12 +108,17 @@ def is_database(url: str) -> bool:
 
 
 def reads_changes(url: str) -> bool:
-    """Whether `url` asks for changes of a table, as far as its parameters tell."""
-    return is_database(url) and _CHANGES.search(url) is not None
+    """Whether `url` asks for changes of a table, as far as its text tells.
+
+    Its beginning may be a variable of the environment.
+    """
+    return (is_database(url) or url.startswith("${{")) and _CHANGES.search(url) is not None
 
 
 def wanted(url: str, shown: str) -> Wanted:
     """What `url` asks for, which messages may show as `shown`. Raises `IngestError` E0470."""
+    if not is_database(url):
+        raise _wrong(shown, "it has no scheme of a database", f"use {', '.join(SCHEMES)}")
     # Line breaks of a query would get lost in an address.
     parts = urlsplit(url.replace("\r", "").replace("\n", "%0A"))
     kind = SCHEMES[parts.scheme.lower()]

@@ -37,6 +37,7 @@ from odfbuild.ingest.fetch.database.position import (
     spelled,
 )
 from odfbuild.ingest.fetch.database.problems import (
+    check_columns,
     cursor_went_back,
     missing_cursor,
     no_cursor,
@@ -81,6 +82,7 @@ class _Source:
         self._database = database
         self._asked = asked
         self._shown = shown
+        check_columns(context, shown, asked.called, [each.name for each in database.columns])
         self._columns = _selected(database.columns, context.columns)
         self._most_bytes = context.settings.max_bytes
         self.target = context.scratch / "rows.parquet"
@@ -185,7 +187,7 @@ class _Source:
 def _selected(columns: Sequence[Column], names: Sequence[str] | None) -> Sequence[Column]:
     """The columns that a definition declares; all, if none of them is there, or none is declared.
 
-    A declared column that is missing is told by the read step, which knows the policies for that.
+    A declared column may be missing where a policy says so.
     """
     found = [each for each in columns if names is None or each.name in names]
     return found or columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfbuild.errors import Code, InDefinition, IngestError
+from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.secrets import scrub
 from odfbuild.wording import did_you_mean
 
@@ -76,6 +77,32 @@ def missing_table(shown: str, called: str, tables: Sequence[str], name: str) -> 
     """The error for a file without the table."""
     help = did_you_mean(name, tables, f"the tables are: {', '.join(tables) or 'none'}")
     return _problem(f"{called} of {shown} is not there", Code.NO_SUCH_TABLE, "", help)
+
+
+def check_columns(context: FetchContext, shown: str, called: str, columns: Sequence[str]) -> None:
+    """Raise `IngestError` E0420 where a declared column is missing, unless a policy lets it be.
+
+    The read step knows only the columns that are read.
+    """
+    if context.settings.schema_policy(context.dataset) == "ignore":
+        return
+    *declared, operation = context.columns or ("",)
+    known = {*columns, operation}
+    name = next((each for each in declared if each not in known), None)
+    if name is None:
+        return
+    raise IngestError(
+        f"{called} of {shown} has no column '{name}'",
+        code="E0420",
+        location=InDefinition.of("read", "schema"),
+        notes=(f"its columns are: {', '.join(columns)}",),
+        help=did_you_mean(
+            name,
+            columns,
+            "correct `read.schema`, or the table; with `ingest.onSchemaChange: ignore` in "
+            "odfbuild.yaml a missing column is empty",
+        ),
+    )
 
 
 def missing_file(shown: str) -> IngestError:

@@ -15,11 +15,11 @@ from odfbuild.odf.model import MergeStrategy, MergeStrategyUpsertStream, ReadSte
 from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
-Format = Literal["json", "ndjson", "avro"]
+Format = Literal["json", "ndjson", "avro", "protobuf"]
 Tombstones = Literal["retract", "skip", "fail"]
 
 _CHOICES = {
-    "format": ("json", "ndjson", "avro"),
+    "format": ("json", "ndjson", "avro", "protobuf"),
     "keyFormat": ("text", "json"),
     "tombstones": ("retract", "skip", "fail"),
     "gaps": ("fail", "skip"),
@@ -30,7 +30,9 @@ _CHOICES = {
 _COLUMNS = ("key", "partition", "offset", "timestamp", "headers")
 """Parameters that name a column for something beside the value of a message."""
 _FILES = ("schemas", "ca", "certificate", "certificateKey")
-_KNOWN = (*_CHOICES, *_COLUMNS, *_FILES)
+_KNOWN = (*_CHOICES, *_COLUMNS, *_FILES, "message")
+_SCHEMAS = {"avro": "NUMBER.avsc", "protobuf": "NUMBER.desc"}
+"""Formats that need schemas, and the names of files with these."""
 _PREFIX = "kafka://"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _BROKER = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
@@ -39,7 +41,8 @@ _BROKER = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 class Wanted(Value, kw_only=True):
     """What an address asks for. `columns` are names of columns by what they hold.
 
-    `tombstones` is `None` where the merge strategy decides.
+    `tombstones` is `None` where the merge strategy decides; `message` is the type of all messages
+    of Protobuf that do not begin with a number.
     """
 
     brokers: str
@@ -54,6 +57,7 @@ class Wanted(Value, kw_only=True):
     tls: bool = False
     sasl: str = "PLAIN"
     files: dict[str, str]
+    message: str | None = None
 
 
 def is_kafka(url: str) -> bool:
@@ -74,16 +78,15 @@ def wanted(url: str, shown: str) -> Wanted:
     if at and not (user and password):
         raise _wrong(shown, "it has a user or a password only", "write user:${{ env.NAME }}@HOST")
     given = _parameters(query, shown)
-    if given.get("format") == "avro" and "schemas" not in given:
-        raise _wrong(
-            shown, "there are no schemas for Avro", "name a folder of NUMBER.avsc files: schemas="
-        )
+    _check_schemas(given, shown)
     if given.get("tombstones") == "retract" and not ("key" in given or "keyFormat" in given):
         raise _no_key(shown)
     if ("certificate" in given) != ("certificateKey" in given):
         raise _wrong(
             shown, "a certificate needs its key", "give `certificate` and `certificateKey`"
         )
+    if "sasl" in given and not at:
+        raise _wrong(shown, "`sasl` needs a login", "write user:${{ env.NAME }}@HOST")
     tls = given.get("tls") == "on"
     if not tls and any(name in given for name in ("ca", "certificate")):
         raise _wrong(shown, "certificates are for TLS", "add tls=on")
@@ -100,6 +103,7 @@ def wanted(url: str, shown: str) -> Wanted:
         tls=tls,
         sasl=given.get("sasl", "PLAIN"),
         files={name: given[name] for name in _FILES if name in given},
+        message=given.get("message"),
     )
 
 
@@ -170,6 +174,18 @@ def _parameters(text: str, shown: str) -> dict[str, str]:
     if len({*columns}) < len(columns):
         raise _wrong(shown, "two parameters name one column", "give each a column of its own")
     return given
+
+
+def _check_schemas(given: dict[str, str], shown: str) -> None:
+    """Schemas belong to formats that need them."""
+    format = given.get("format", "json")
+    if "message" in given and format != "protobuf":
+        raise _wrong(shown, "`message` is a type of Protobuf", "add format=protobuf")
+    if format in _SCHEMAS and "schemas" not in given:
+        help = f"name a folder of {_SCHEMAS[format]} files: schemas="
+        raise _wrong(shown, f"there are no schemas for {format.capitalize()}", help)
+    if format not in _SCHEMAS and "schemas" in given:
+        raise _wrong(shown, "`schemas` are for Avro and Protobuf", "add format=, or leave it out")
 
 
 def _no_key(shown: str) -> IngestError:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import IngestError, missing_extra
 from odfbuild.ingest.fetch.kafka.address import Wanted
-from odfbuild.ingest.fetch.kafka.problems import another_topic, no_topic, not_reached, refused
+from odfbuild.ingest.fetch.kafka.problems import (
+    another_topic,
+    damaged,
+    no_topic,
+    not_reached,
+    refused,
+    unusable,
+)
 from odfbuild.ingest.fetch.kafka.records import Message
 from odfbuild.ingest.settings import IngestSettings
 
@@ -36,11 +43,14 @@ def open_topic(asked: Wanted, settings: IngestSettings, root: Path, shown: str) 
     except ModuleNotFoundError:
         raise missing_extra("kafka", "topics of Kafka") from None
     said: list[KafkaError] = []
+    for name, path in asked.files.items():
+        if not (root / path).exists():
+            raise unusable(shown, f"the {name} '{path}'", "it is not there")
     conf = _configuration(asked, settings, root)
     try:
         consumer = Consumer(conf, error_cb=said.append, logger=_SILENT)
-    except KafkaException as error:
-        raise refused(shown, _text(error.args[0])) from None
+    except KafkaException as error:  # nothing was asked yet
+        raise unusable(shown, "a certificate or its key", _text(error.args[0])) from None
     try:
         yield Topic(consumer, asked, settings, shown, said)
     except KafkaException as error:
@@ -142,6 +152,7 @@ def _configuration(asked: Wanted, settings: IngestSettings, root: Path) -> dict[
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
+        "isolation.level": "read_committed",
         "auto.offset.reset": "error",
         "allow.auto.create.topics": False,
         "check.crcs": True,
@@ -185,6 +196,8 @@ def _failed(error: KafkaError, said: list[KafkaError], asked: Wanted, shown: str
     )
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
         return no_topic(shown, asked.topic, _text(error))
+    if code == KafkaError._BAD_MSG:
+        return damaged(shown, _text(error))
     causes = [each for each in said if each.code() in rights]
     if code in rights or causes:
         return refused(shown, _text(causes[-1] if causes else error))

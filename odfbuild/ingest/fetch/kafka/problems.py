@@ -6,6 +6,15 @@ from odfbuild.errors import InDefinition, IngestError
 from odfbuild.ingest.secrets import scrub
 
 _URL = InDefinition.of("fetch", "url")
+_NO_OBJECT = "correct the producer, or set `ingest.badRecords` in odfbuild.yaml to `skip`"
+
+
+class BadMessage(Exception):
+    """A message is no record; the text says why, and `help` what to do."""
+
+    def __init__(self, why: str, help: str = _NO_OBJECT) -> None:
+        super().__init__(why)
+        self.help = help
 
 
 def not_reached(shown: str, said: str) -> IngestError:
@@ -27,6 +36,16 @@ def refused(shown: str, said: str) -> IngestError:
         said,
         "correct user, password, `sasl`, `tls` and certificates in `fetch.url`, or grant the "
         "rights to describe and read the topic",
+    )
+
+
+def unusable(shown: str, what: str, said: str) -> IngestError:
+    """The error for files that an address names: certificates, their keys, schemas."""
+    return _problem(
+        f"{what} of {shown} cannot be used",
+        "E1661",
+        said,
+        "correct the path in `fetch.url`, which begins in the folder of odfbuild.yaml, or the file",
     )
 
 
@@ -56,6 +75,17 @@ def another_topic(shown: str, why: str) -> IngestError:
         "offsets of another topic would say nothing of what was read",
         "connect to the cluster as before, or run `odfbuild reset` for this dataset and read the "
         "topic from its beginning",
+    )
+
+
+def damaged(shown: str, said: str) -> IngestError:
+    """The error for messages whose checksum is wrong."""
+    return _problem(
+        f"messages of {shown} are damaged",
+        "E1660",
+        said,
+        "run `odfbuild apply` again; if the same offset is damaged again, the cluster keeps it so: "
+        "restore the topic",
     )
 
 

@@ -1,13 +1,12 @@
 """Messages of a topic as lines of JSON: their value as it is, with columns for what is beside it.
 
-A message without a value (tombstone) retracts the record of its key. Sources: Kafka, "Log
-Compaction"; Confluent Schema Registry, "Wire format"; Avro specification.
+A message without a value (tombstone) retracts the record of its key. Source: Kafka, "Log
+Compaction".
 """
 
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -17,16 +16,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from odfbuild.errors import missing_extra
 from odfbuild.ingest.fetch.kafka.address import Tombstones, Wanted
-from odfbuild.ingest.fetch.kafka.problems import bad_message
+from odfbuild.ingest.fetch.kafka.problems import BadMessage, bad_message
+from odfbuild.ingest.fetch.kafka.schemas import schemas_of
 from odfbuild.odf.operation import APPEND, RETRACT
 from odfbuild.values import Value
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MAGIC = b"\0"
-_BEGINNING = 5
-_NO_OBJECT = "correct the producer, or set `ingest.badRecords` in odfbuild.yaml to `skip`"
 
 
 class Message(Value, kw_only=True):
@@ -38,14 +34,6 @@ class Message(Value, kw_only=True):
     value: bytes | None
     millis: int | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-class _BadError(Exception):
-    """A message is no record; the text says why, and how that is mended."""
-
-    def __init__(self, why: str, help: str = _NO_OBJECT) -> None:
-        super().__init__(why)
-        self.help = help
 
 
 class Lines:
@@ -66,8 +54,7 @@ class Lines:
         self._tombstones = tombstones
         self._operation = operation
         self._keeps_bad = keeps_bad
-        folder = asked.files.get("schemas")
-        self._schemas = None if folder is None else _Schemas(root / folder)
+        self._schemas = schemas_of(asked, root)
 
     def of(self, message: Message) -> Iterator[bytes]:
         """The lines of a message, without line breaks; none for one that is left out.
@@ -77,7 +64,7 @@ class Lines:
         """
         try:
             yield from self._lines(message)
-        except _BadError as error:
+        except BadMessage as error:
             value = message.value
             if self._keeps_bad and value is not None and self._schemas is None:
                 yield _in_one_line(value)
@@ -98,25 +85,24 @@ class Lines:
             yield _joined(text, self._key(message), members)
 
     def _texts(self, value: bytes) -> list[bytes]:
-        match self._asked.format:
-            case "ndjson":
-                return [line for line in value.splitlines() if line.strip()]
-            case "avro" if self._schemas is not None:
-                return [_dumped(self._schemas.read(value))]
+        if self._schemas is not None:
+            return [_dumped(self._schemas.read(value))]
+        if self._asked.format == "ndjson":
+            return [line for line in value.splitlines() if line.strip()]
         return [value]
 
     def _of_tombstone(self, message: Message) -> Iterator[bytes]:
         if self._tombstones == "skip":
             return
         if self._tombstones == "fail":
-            raise _BadError(
+            raise BadMessage(
                 "it has no value (a tombstone)",
                 "use `merge: {kind: UpsertStream}` with `key=COLUMN` in `fetch.url`, which "
                 "retracts the record of the key, or add `tombstones=skip`",
             )
         key = self._key(message)
         if not key:
-            raise _BadError("it has neither a value nor a key", "add `tombstones=skip`")
+            raise BadMessage("it has neither a value nor a key", "add `tombstones=skip`")
         yield _dumped({**key, **self._beside(message), self._operation: RETRACT})
 
     def _key(self, message: Message) -> dict[str, Any]:
@@ -129,11 +115,11 @@ class Lines:
             try:
                 found = json.loads(found, parse_float=Decimal)
             except (ValueError, RecursionError):
-                raise _BadError("its key is no JSON", "leave `keyFormat=json` out") from None
+                raise BadMessage("its key is no JSON", "leave `keyFormat=json` out") from None
             if isinstance(found, dict):
                 return found
         if column is None:
-            raise _BadError("its key is no object", "name a column for it with `key=COLUMN`")
+            raise BadMessage("its key is no object", "name a column for it with `key=COLUMN`")
         return {column: found}
 
     def _beside(self, message: Message) -> dict[str, Any]:
@@ -155,56 +141,18 @@ class Lines:
         return made
 
 
-class _Schemas:
-    """The schemas of a registry as files `NUMBER.avsc` in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._known: dict[int, Any] = {}
-
-    def read(self, value: bytes) -> Any:
-        """The record in a message of Avro that begins with the number of its schema."""
-        try:
-            import fastavro
-        except ModuleNotFoundError:
-            raise missing_extra("kafka", "messages in Avro") from None
-        if value[:1] != _MAGIC or len(value) < _BEGINNING:
-            raise _BadError("it does not begin with the number of a schema", "use another `format`")
-        number = int.from_bytes(value[1:_BEGINNING], "big")
-        try:
-            schema = self._schema(number)
-            return fastavro.schemaless_reader(io.BytesIO(value[_BEGINNING:]), schema, None)
-        except FileNotFoundError:
-            raise _BadError(
-                f"its schema {number} is not there",
-                f"put it into {self._folder.name}/{number}.avsc, as the registry has it",
-            ) from None
-        except OSError:
-            raise
-        except Exception as error:  # whatever a library makes of bytes of others
-            raise _BadError(f"it does not fit schema {number} ({type(error).__name__})") from None
-
-    def _schema(self, number: int) -> Any:
-        if number not in self._known:
-            from fastavro import parse_schema
-
-            text = (self._folder / f"{number}.avsc").read_text(encoding="utf-8")
-            self._known[number] = parse_schema(json.loads(text))
-        return self._known[number]
-
-
 def _joined(value: bytes, key: Mapping[str, Any], members: Mapping[str, Any]) -> bytes:
     """The object `value` in one line, with more members; its own come before those of the key."""
     text = _text(value, "it")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise _BadError("it is no JSON") from None
+        raise BadMessage("it is no JSON") from None
     if not isinstance(found, dict):
-        raise _BadError("it is no object")
+        raise BadMessage("it is no object")
     for name in members:
         if name in found:
-            raise _BadError(
+            raise BadMessage(
                 f"it has a member '{name}' itself",
                 "give the column another name in the parameters of `fetch.url`, or rename the "
                 "system column with SetVocab",
@@ -220,7 +168,7 @@ def _text(data: bytes, what: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise _BadError(f"{what} is not in UTF-8") from None
+        raise BadMessage(f"{what} is not in UTF-8") from None
 
 
 def _in_one_line(value: bytes) -> bytes:
@@ -232,7 +180,7 @@ def _dumped(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
     except ValueError:
-        raise _BadError("it has a number that JSON has not, such as NaN") from None
+        raise BadMessage("it has a number that JSON has not, such as NaN") from None
 
 
 def _plain(value: Any) -> Any:

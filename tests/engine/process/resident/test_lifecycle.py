@@ -174,7 +174,8 @@ def test_each_command_has_the_limit_of_its_own_environment(user: User, tiny: Tin
     user.run(tiny, "apply", "-y", ODFBUILD_STEP_SECONDS="77")
     tiny.arrive(2)
     user.run(tiny, "apply", "-y")
-    assert [[str(pid), "transform", "77.0"], [str(pid), "transform", "None"]] == user.said()
+    done = [each for each in user.said() if each[1] == "transform"]
+    assert done == [[str(pid), "transform", "77.0"], [str(pid), "transform", "None"]]
 
 
 def test_each_project_and_each_branch_has_an_engine_of_its_own(user: User, tiny: Tiny) -> None:

@@ -48,6 +48,10 @@ else:
             self._tell("cancelled")
             self.cancelled = True
 
+        def ingest(self, task):
+            self._tell("ingest")
+            return super().ingest(task)
+
         def ingest_together(self, tasks):
             self._tell("together")
 

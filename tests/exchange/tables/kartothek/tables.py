@@ -14,7 +14,7 @@ from odfbuild.exchange.tables.contract import Key, TablePin, TableSpec, Touched
 from odfbuild.exchange.tables.kartothek.format import KartothekTable, open_table
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
-from odfbuild.project.tables.declared import Table
+from odfbuild.project.tables import Table
 
 EVERY_TYPE = pa.schema(
     {

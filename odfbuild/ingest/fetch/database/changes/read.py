@@ -48,6 +48,7 @@ from odfbuild.ingest.fetch.database.changes.problems import (
 from odfbuild.ingest.fetch.database.changes.transactions import Read, Transactions, Watched
 from odfbuild.ingest.fetch.database.changes.values import typed
 from odfbuild.ingest.fetch.database.postgresql import Postgresql, open_postgresql
+from odfbuild.ingest.fetch.database.problems import check_columns
 from odfbuild.ingest.fetch.database.rows import rows_of, schema_of, write_rows
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
@@ -228,10 +229,12 @@ class _Step:
         facts = self._settled(database)
         ((until,),) = database.rows("SELECT pg_current_wal_insert_lsn()::text")
         database.run("SET LOCAL row_security = off")  # An error is better than a part of the rows.
+        names = [each.name for each in facts.table.columns]
+        check_columns(self._context, self._shown, self._asked.called, names)
         chosen = self._selected(facts.table.columns)
         columns = typed(chosen)
-        names = ", ".join(each.expression for each in columns)
-        sql = f"SELECT {names} FROM ONLY {self._asked.relation}"
+        expressions = ", ".join(each.expression for each in columns)
+        sql = f"SELECT {expressions} FROM ONLY {self._asked.relation}"
         rows = rows_of(database, sql, columns, self._shown)
         limit = self._context.settings.max_bytes
         write_rows(rows, schema_of(columns), self._target, limit, self._shown)
