@@ -239,9 +239,10 @@ def _committed(engine: Any, url: str, root: Path) -> None:
             display_name=fetched.display_name,
             event_time=None,
             source_state=fetched.state,
+            own_rows=fetched.own_rows,
         )
         scratch = Path(tempfile.mkdtemp(dir=folder))
-        stage_ingest(transaction, engine, arrival, scratch)
+        stage_ingest(transaction, lambda: engine, arrival, scratch)
         transaction.commit()
     shutil.rmtree(folder)
 

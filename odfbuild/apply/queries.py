@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices
+from odfbuild.engine.declared import declared_columns
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
 from odfbuild.ingest.unexpected_errors import unforeseen

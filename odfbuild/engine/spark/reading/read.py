@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
 from odfbuild.engine.csv_records import unfolding_sql
+from odfbuild.engine.declared import declared_columns
 from odfbuild.engine.read_options import refuse_formats
 from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.queries.hidden_columns import hide
@@ -74,7 +75,6 @@ from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
-    ReadStep,
     ReadStepCsv,
     ReadStepEsriShapefile,
     ReadStepGeoJson,
@@ -83,8 +83,6 @@ from odfbuild.odf.model import (
     ReadStepNdJson,
     ReadStepParquet,
 )
-from odfbuild.odf.schema.arrow_schema import from_odf
-from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.records.uuids import is_uuid, uuids_in
 
 if TYPE_CHECKING:
@@ -142,13 +140,6 @@ def read_source(
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
     result = guard_times(result, task, source, bad)
     return result, replace(source, drift=source.drift.and_then(drift))
-
-
-def declared_columns(read: ReadStep) -> pa.Schema | None:
-    """The columns that a read step declares; `None` when the data decides."""
-    if read.schema is not None:
-        return from_odf(read.schema)
-    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
 def can_be_together(tasks: Sequence[IngestTask]) -> bool:

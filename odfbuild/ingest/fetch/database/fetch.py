@@ -69,7 +69,7 @@ def fetch_database(
         event_time = event_time_of(
             step.event_time, modified=None, default=None, now=context.now, name=shown
         )
-        yield Fetched(source.target, etag(new), event_time, shown)
+        yield Fetched(source.target, etag(new), event_time, shown, own_rows=True)
 
 
 class _Source:

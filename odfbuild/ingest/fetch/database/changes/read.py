@@ -90,6 +90,7 @@ def fetch_changes(
             shown,
             note=found.note,
             whole=found.whole,
+            own_rows=found.whole,
             changes=found.file is not None and not found.whole,
         )
 
