@@ -173,7 +173,8 @@ class _Source:
         return write_rows(rows, schema, self.target, self._most_bytes, self._shown)
 
     def _select(self, condition: str, order: str) -> str:
-        names = ", ".join(each.expression for each in self._columns)
+        # With other names, because those in ORDER BY would mean these values, not the columns.
+        names = ", ".join(f'{e.expression} AS "odfbuild.{n}"' for n, e in enumerate(self._columns))
         where = f" WHERE {condition}" if condition else ""
         return f"SELECT {names} FROM {self._asked.relation}{where} ORDER BY {order}"
 
