@@ -140,9 +140,9 @@ def _required(task: IngestTask, declared: pa.Schema) -> set[str]:
 
 def _has_blanks(metadata: pq.FileMetaData, found: pa.Schema, names: set[str]) -> bool:
     """Whether any of the columns has a NULL, or the file does not tell."""
-    for number in range(metadata.num_row_groups):
-        for name in names:
-            about = metadata.row_group(number).column(found.get_field_index(name)).statistics
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for name in names if group.num_rows else ():
+            about = group.column(found.get_field_index(name)).statistics
             if about is None or not about.has_null_count or about.null_count:
                 return True
     return False

@@ -177,6 +177,8 @@ def records_of(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBat
         yield from result.rows.select(present).to_batches()
         return
     if result.order:
+        known = pq.read_schema(result.parts[0]).names
+        columns = None if columns is None else [each for each in columns if each in known]
         yield from merged(result.parts, result.order, columns)
         return
     for part in result.parts:
