@@ -202,6 +202,7 @@ def with_row(number: int, **values: Any) -> list[dict[str, Any]]:
     return rows
 
 
+BY_TIME = MergeStrategySnapshot(primary_key=("at",))
 LEFT = {
     "a key twice": ([*shuffled(30), row(3)], {}),
     "a key twice in order": ([row(1), row(1)], {}),
@@ -216,7 +217,10 @@ LEFT = {
     "a key that is no column": ([], {"merge": MergeStrategySnapshot(primary_key=("other",))}),
     "a key that is cut": (
         [],
-        {"declared": ("id INT", "at TIMESTAMP"), "merge": MergeStrategySnapshot(primary_key=("at",))},
+        {
+            "declared": ("id INT", "at TIMESTAMP"),
+            "merge": MergeStrategySnapshot(primary_key=("at",)),
+        },
     ),
     "a key of another order": ([], {"merge": MergeStrategySnapshot(primary_key=("ratio",))}),
     "the last of each key": ([], {"duplicate_keys": "last"}),
