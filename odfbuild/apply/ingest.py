@@ -79,8 +79,8 @@ class Arrival(Value, kw_only=True):
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
     the bytes that it stands for; `late` is the name of a file that leaves the source where it
-    stood. `own_rows`: odfbuild wrote the file itself, of values that it checked. Records that do not
-    fit are an error unless `skip_bad_records`;
+    stood. `own_rows`: odfbuild wrote the file itself, of values that it checked. Records that do
+    not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
     several records, `blank_event_times` about records with none in a column for it, `local_times`
     about those that a zone has not or twice, `line_breaks` about those in quoted values of CSV,

@@ -57,7 +57,7 @@ def fetch_database(
     if context.merge is not None:
         check_merge(asked, context.merge, step.url)
     if asked.changes is not None:
-        from odfbuild.ingest.fetch.database.changes.read import fetch_changes
+        from odfbuild.ingest.fetch.database.changes.fetch import fetch_changes
 
         yield from fetch_changes(step, asked, shown, state, context)
         return
