@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from odfbuild.ingest.fetch.database.changes.position import parse_lsn, parse_pos
 from odfbuild.odf.model import AddData
 from tests.apply.killer import Killer
 from tests.apply.tiny import Tiny
+from tests.servers.binlog import mariadb_with_changes, rows, url_of
+from tests.servers.binlog import with_table as table_of_mariadb
 from tests.servers.changes import postgres_with_changes, slot_of, with_table
 from tests.servers.postgres import Database, Postgres, admin
 
@@ -43,10 +45,13 @@ def server() -> Iterator[Postgres]:
         yield started
 
 
-def project(root: Path, database: Database, schema: str) -> Tiny:
+def url_with_slot(database: Database) -> str:
+    return database.url(f"?changes={slot_of(database)}#t")
+
+
+def project(root: Path, url: str, schema: str) -> Tiny:
     tiny = Tiny.fresh(root)
     (root / "datasets" / "derived.yaml").unlink()
-    url = database.url(f"?changes={slot_of(database)}#t")
     (root / "datasets" / "root.yaml").write_text(ROOT.format(url=url, schema=schema))
     return tiny
 
@@ -57,30 +62,47 @@ def test_an_apply_that_is_killed_at_any_step_is_completed_by_the_next(
     """The engine of this test appends all that it gets, so a change that came twice would show."""
     table = "CREATE TABLE t (id bigint PRIMARY KEY, value bigint, event_time timestamptz)"
     database = with_table(server, table, table="t")
-    tiny = project(tmp_path / "p", database, "event_time TIMESTAMP, id BIGINT, value BIGINT")
-
-    def insert(first: int) -> None:
-        for number in (first, first + 1):
-            database.execute(f"INSERT INTO t VALUES ({number}, 1, '2026-01-01')")
+    url = url_with_slot(database)
+    tiny = project(tmp_path / "p", url, "event_time TIMESTAMP, id BIGINT, value BIGINT")
 
     with Killer("adbc_driver_postgresql.dbapi", "odfbuild.cli.source") as killer:
-        insert(0)
+        insert(database, 0)
         assert killer.run(tiny.root, "source", "create", "root")[0] == 0
-        insert(2)
-        for kill_at in range(100):
-            code, _ = killer.run(tiny.root, "apply", "-y", kill_at=kill_at)
-            if code == 0:
-                break
-            assert code == KILLED
-            insert(10 + 2 * kill_at)
-            assert killer.run(tiny.root, "apply", "-y")[0] == 0, (tiny.root / "run.log").read_text()
-            expected = [row[0] for row in database.rows("SELECT id FROM t ORDER BY id")]
-            assert sorted(tiny.ids("root")) == expected, f"killed at step {kill_at}"
-            insert(1000 + 2 * kill_at)
-        else:
-            raise AssertionError("an apply has a number of steps")
-        assert kill_at >= len(["object", "block", "head"])
+        insert(database, 2)
+        complete(killer, tiny, database, lambda sql: [row[0] for row in database.rows(sql)])
         killer.run(tiny.root, "source", "drop", "root", "-y")
+
+
+def test_the_same_is_true_of_a_binary_log(tmp_path: Path) -> None:
+    table = "CREATE TABLE t (id bigint PRIMARY KEY, value bigint, event_time datetime)"
+    with mariadb_with_changes() as server, Killer("pymysqlreplication") as killer:
+        database = table_of_mariadb(server, table)
+        url = url_of(database, table="t")
+        tiny = project(tmp_path / "p", url, "event_time TIMESTAMP, id BIGINT, value BIGINT")
+        insert(database, 0)
+        complete(killer, tiny, database, lambda sql: [each["id"] for each in rows(database, sql)])
+
+
+def insert(database: Any, first: int) -> None:
+    for number in (first, first + 1):
+        database.execute(f"INSERT INTO t VALUES ({number}, 1, '2026-01-01')")
+
+
+def complete(killer: Killer, tiny: Tiny, database: Any, ids: Callable[[str], list[int]]) -> None:
+    """Kill an apply at each of its steps in turn, and let another one complete it."""
+    for kill_at in range(100):
+        code, _ = killer.run(tiny.root, "apply", "-y", kill_at=kill_at)
+        if code == 0:
+            break
+        assert code == KILLED
+        insert(database, 10 + 2 * kill_at)
+        assert killer.run(tiny.root, "apply", "-y")[0] == 0, (tiny.root / "run.log").read_text()
+        expected = ids("SELECT id FROM t ORDER BY id")
+        assert sorted(tiny.ids("root")) == expected, f"killed at step {kill_at}"
+        insert(database, 1000 + 2 * kill_at)
+    else:
+        raise AssertionError("an apply has a number of steps")
+    assert kill_at >= len(["object", "block", "head"])
 
 
 ACCOUNTS = 50
@@ -119,7 +141,7 @@ def test_transactions_come_whole_while_applies_are_killed(
     )
     witness = f"witness_{database.name}"
     database.rows(f"SELECT pg_create_logical_replication_slot('{witness}', 'test_decoding')::text")
-    tiny = project(tmp_path / "p", database, "id BIGINT, value BIGINT")
+    tiny = project(tmp_path / "p", url_with_slot(database), "id BIGINT, value BIGINT")
     with (tiny.root / "odfbuild.yaml").open("a") as file:
         file.write(f"  ingest: {{targetRecordsPerSlice: {a_slice}}}\n")
     walk = random.Random(29)
