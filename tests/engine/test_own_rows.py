@@ -132,7 +132,7 @@ def slice_of(result: EngineResult, target: Path) -> tuple[bytes, pa.Schema]:
     return b"" if written is None else target.read_bytes(), result.schema
 
 
-MERGES = {
+MERGES: dict[str, MergeStrategy] = {
     "append": MergeStrategyAppend(),
     "ledger": MergeStrategyLedger(primary_key=("day", "name")),
     "snapshot": MergeStrategySnapshot(primary_key=("id",)),
@@ -203,7 +203,7 @@ def with_row(number: int, **values: Any) -> list[dict[str, Any]]:
 
 
 BY_TIME = MergeStrategySnapshot(primary_key=("at",))
-LEFT = {
+LEFT: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "a key twice": ([*shuffled(30), row(3)], {}),
     "a key twice in order": ([row(1), row(1)], {}),
     "a blank in a required column": (with_row(2, id=None), {}),

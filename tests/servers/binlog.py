@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from tests.servers.mariadb import USER, Database, MariaDb, mariadb
 
@@ -18,7 +19,7 @@ def mariadb_with_changes(*settings: str) -> Iterator[MariaDb]:
 
 
 def grant(server: MariaDb) -> None:
-    run(server, f"GRANT BINLOG MONITOR, REPLICATION SLAVE ON *.* TO '{USER}'@'127.0.0.1'")
+    run(server, f"GRANT REPLICATION SLAVE ON *.* TO '{USER}'@'127.0.0.1'")
 
 
 def run(server: MariaDb, *statements: str) -> None:
@@ -37,7 +38,7 @@ def url_of(database: Database, name: str = "orders_1", table: str = "orders") ->
     return database.url(f"?changes={name}#{table}")
 
 
-def rows(database: Database, sql: str) -> list[dict[str, object]]:
+def rows(database: Database, sql: str) -> list[dict[str, Any]]:
     import pymysql
 
     with (

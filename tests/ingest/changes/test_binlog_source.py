@@ -17,9 +17,10 @@ import pytest
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.database.changes.binlog import read
+from odfbuild.ingest.fetch.database.look import look_at_database
 from odfbuild.odf.model import FetchStepUrl, MergeStrategyChangelogStream
 from tests.ingest.changes.reader import Reader
-from tests.ingest.contexts import at
+from tests.ingest.contexts import SETTINGS, at
 from tests.servers.binlog import mariadb_with_changes, rows, run, url_of, with_table
 from tests.servers.mariadb import USER, Database, MariaDb, mariadb
 
@@ -140,6 +141,30 @@ def test_values_are_those_of_a_select(server: MariaDb, tmp_path: Path) -> None:
 def insert(number: int) -> str:
     names = ", ".join(f"c{n}" for n in range(len(VALUES)))
     return f"INSERT INTO orders (id, {names}) VALUES ({number}, {', '.join(VALUES.values())})"
+
+
+def test_bytes_that_are_text_for_the_server_only_have_the_table_read(
+    server: MariaDb, tmp_path: Path
+) -> None:
+    database = with_table(
+        server, "CREATE TABLE orders (id int PRIMARY KEY, a varchar(5) CHARACTER SET latin1)"
+    )
+    reader = of(database, tmp_path)
+    reader.poll()
+    database.execute("INSERT INTO orders VALUES (1, _latin1 0x81)")
+    reader.poll()
+    assert (reader.wholes, reader.state) == (2, table(database))
+
+
+def test_columns_that_nobody_asks_for_are_left_out(server: MariaDb, tmp_path: Path) -> None:
+    database = with_table(
+        server, "CREATE TABLE orders (id int PRIMARY KEY, a int, b int INVISIBLE)"
+    )
+    reader = of(database, tmp_path)
+    reader.poll()
+    database.execute("INSERT INTO orders (id, a, b) VALUES (1, 2, 3)")
+    assert (reader.poll(), reader.wholes) == (1, 1)
+    assert reader.state == {1: {"id": 1, "a": 2}}
 
 
 def test_empty_values_are_those_of_a_select(server: MariaDb, tmp_path: Path) -> None:
@@ -373,16 +398,26 @@ def test_a_user_who_may_not_read_the_log_gets_the_statement(shop: Database, orde
 
 
 UNSUITABLE = {
-    "CREATE TABLE orders (id int PRIMARY KEY) ENGINE = Aria": "its engine is Aria",
-    "CREATE VIEW orders AS SELECT 1 AS id": "its engine is a view",
+    "CREATE TABLE orders (id int PRIMARY KEY) ENGINE = Aria": "no ordinary table .* but Aria",
+    "CREATE VIEW orders AS SELECT 1 AS id": "no ordinary table of InnoDB, but view",
     "CREATE TABLE orders (id int, note text)": "has no key",
     "CREATE TABLE orders (id int PRIMARY KEY, at geometry)": "column 'at' .* is geometry",
     "CREATE TABLE orders (id int PRIMARY KEY, at uuid)": "column 'at' .* is uuid",
+    "CREATE TABLE orders (id int PRIMARY KEY) WITH SYSTEM VERSIONING": "but system versioned",
+    "CREATE TABLE orders (id int PRIMARY KEY, note text CHARACTER SET utf16)": "text in utf16",
     "CREATE TABLE orders (id int PRIMARY KEY, op int)": "has a column 'op'",
     "CREATE TABLE orders (id int, a int NOT NULL, PRIMARY KEY (id, a))": r"primaryKey: \[id\]",
     "CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE orders (id int PRIMARY KEY, "
     "FOREIGN KEY (id) REFERENCES parent (id) ON DELETE CASCADE)": "the foreign key",
 }
+
+
+def test_who_looks_at_a_table_is_told_what_is_wrong_there(server: MariaDb, tmp_path: Path) -> None:
+    shop = with_table(server, "CREATE TABLE orders (id int)")
+    error = error_of(lambda: look_at_database(url_of(shop), SETTINGS, tmp_path))
+    assert (error.code, "has no key" in error.message) == ("E0492", True)
+    shop.execute("ALTER TABLE orders ADD PRIMARY KEY (id)")
+    assert look_at_database(url_of(shop), SETTINGS, tmp_path).key == ("id",)
 
 
 @pytest.mark.parametrize("statements", UNSUITABLE)

@@ -291,7 +291,7 @@ def _name_of(code: int) -> str:
 
     kinds = {number: name for name, number in vars(FIELD_TYPE).items() if isinstance(number, int)}
     kinds |= {FIELD_TYPE.TINY: "TINY"} | _NAMES_IN_LOG
-    return kinds.get(code, "unknown")
+    return str(kinds.get(code, "unknown"))
 
 
 _NAMES_IN_LOG = {17: "TIMESTAMP", 18: "DATETIME", 19: "TIME"}

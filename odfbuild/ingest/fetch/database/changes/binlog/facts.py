@@ -34,6 +34,8 @@ _TYPES = frozenset(
 """Types whose values are the same in the log and in a SELECT."""
 
 
+_CHARACTERS = "'utf8mb4', 'utf8mb3', 'utf8', 'latin1', 'ascii', 'binary'"
+_ENGINE = "InnoDB"
 _CASCADE = re.compile(
     r"""^\s+CONSTRAINT ["`](.*)["`] FOREIGN KEY .* ON (?:DELETE|UPDATE) (?:CASCADE|SET)\b""",
     re.MULTILINE,
@@ -43,9 +45,10 @@ _CASCADE = re.compile(
 class Facts(Value):
     """A table, and where the log stood when the transaction began.
 
-    `base` and `place` are of the log, `settings` those of the server, `kinds` the types of columns,
-    `keys` the columns of unique indexes without NULL, `cascades` foreign keys by which rows change
-    that the log does not tell.
+    `base` and `place` are of the log, `settings` those of the server. `engine` is that of an
+    ordinary table, else what kind of table it is. `kinds` are the types of columns, `keys` the
+    columns of unique indexes without NULL, `cascades` foreign keys by which rows change that the
+    log does not tell.
     """
 
     base: str
@@ -72,18 +75,21 @@ def look(database: Mysql, asked: Wanted, shown: str) -> Facts:
     settings = dict(zip(_SETTINGS, map(str, values), strict=True))
     if settings["log_bin"] != "1":
         raise _wrong_setting(shown, "log_bin", settings)
-    status = dict(database.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    status = {e[0]: e[1] for e in database.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")}
     file, offset = status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"])
     *schemas, name = map(text_literal, asked.table)
     schema = schemas[0] if schemas else "DATABASE()"
     where = f"table_schema = {schema} AND table_name = {name}"
     database.rows(f"SELECT 1 FROM {asked.relation} LIMIT 0")  # tells if it is not there
     ((own_schema, own_name, engine),) = database.rows(
-        "SELECT table_schema, table_name, coalesce(engine, '') FROM information_schema.tables "
-        f"WHERE {where}"
+        "SELECT table_schema, table_name, "
+        "CASE WHEN table_type = 'BASE TABLE' THEN engine ELSE lower(table_type) END "
+        f"FROM information_schema.tables WHERE {where}"
     )
     kinds = database.rows(
-        "SELECT column_name, CASE WHEN is_generated = 'ALWAYS' THEN 'generated' ELSE data_type END "
+        "SELECT column_name, CASE WHEN is_generated = 'ALWAYS' THEN 'generated' "
+        f"WHEN character_set_name NOT IN ({_CHARACTERS}) "
+        "THEN concat(data_type, ' in ', character_set_name) ELSE data_type END "
         f"FROM information_schema.columns WHERE {where} ORDER BY ordinal_position"
     )
     keys: dict[str, set[str]] = {}
@@ -97,7 +103,9 @@ def look(database: Mysql, asked: Wanted, shown: str) -> Facts:
         if is_nullable == "YES" or part:
             unfit.add(index)
     # Users who may only read are not shown foreign keys in the information schema.
-    created = database.rows(f"SHOW CREATE TABLE {asked.relation}")[0][1] if engine else ""
+    created = (
+        database.rows(f"SHOW CREATE TABLE {asked.relation}")[0][1] if engine == _ENGINE else ""
+    )
     return Facts(
         base=base_of(file),
         place=place_in(file, offset),
@@ -105,7 +113,7 @@ def look(database: Mysql, asked: Wanted, shown: str) -> Facts:
         schema=own_schema,
         table=own_name,
         engine=engine,
-        kinds=dict(kinds),
+        kinds={each[0]: each[1] for each in kinds},
         keys=tuple(frozenset(keys[each]) for each in keys if each not in unfit),
         cascades=tuple(_CASCADE.findall(created)),
     )
@@ -122,11 +130,11 @@ def check(
     for name, wanted in _SETTINGS.items():
         if facts.settings[name] != wanted:
             raise _wrong_setting(shown, name, facts.settings)
-    if facts.engine != "InnoDB":
+    if facts.engine != _ENGINE:
         raise unsuitable(
             shown,
-            f"{called} of {shown} has no transactions: its engine is {facts.engine or 'a view'}",
-            "use a table of InnoDB, or leave `changes` out, and use `merge: {kind: Snapshot}`",
+            f"{called} of {shown} is no ordinary table of InnoDB, but {facts.engine}",
+            "use such a table, or leave `changes` out, and use `merge: {kind: Snapshot}`",
         )
     if facts.cascades:
         raise unsuitable(

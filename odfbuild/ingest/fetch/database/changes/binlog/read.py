@@ -146,9 +146,9 @@ class _Step:
         import pymysql
 
         facts, context = self._facts, self._context
-        names = context.columns
-        if names is None and "generated" in facts.kinds.values():
-            names = tuple(each.name for each in self._columns)
+        names, own = context.columns, tuple(each.name for each in self._columns)
+        if names is None and {*own} != {*facts.kinds}:
+            names = own  # The log has generated and invisible columns, too.
         table = Watched(
             forms=Forms(form_of, typed, to_arrow),
             form=position.form,
@@ -190,7 +190,7 @@ class _Step:
         code = error.args[0] if error.args else None
         if code in _NO_RIGHT:
             what = "reading the binary log"
-            statement = "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO …"
+            statement = "GRANT REPLICATION SLAVE ON *.* TO …"
             return may_not(self._shown, what, [str(error.args[-1])], [statement])
         if code == _NOT_IN_LOG:
             place = spelled(position.base, position.place)
@@ -212,10 +212,10 @@ class _Step:
         return [each for each in own if names is None or each.name in names] or own
 
     def _position(self, place: int, form: str) -> Position:
-        return Position(self._facts.base, place, self._gtid(place), form)
+        return Position(self._facts.base, place, self._gtid(place) or "", form)
 
-    def _gtid(self, place: int) -> str:
-        """The last transactions before a place; empty where the log does not have it."""
+    def _gtid(self, place: int) -> str | None:
+        """The last transactions before a place; `None` where the log does not have it."""
         file, offset = file_and_offset(self._facts.base, place)
         ((found,),) = self._database.rows(f"SELECT BINLOG_GTID_POS({text_literal(file)}, {offset})")
-        return found or ""
+        return None if found is None else str(found)

@@ -41,4 +41,5 @@ def meaning_of(statement: str, table: str) -> Meaning:
 
 def names(statement: str, table: str) -> bool:
     """Whether a name stands in a statement as a word, in any case of letters."""
-    return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", statement, re.IGNORECASE) is not None
+    spelled = "|".join(re.escape(each) for each in (table, table.replace("`", "``")))
+    return re.search(rf"(?<!\w)(?:{spelled})(?!\w)", statement, re.IGNORECASE) is not None

@@ -6,7 +6,7 @@ Source: MariaDB documentation, "Replication Protocol". Needs the extra `database
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -41,7 +41,7 @@ class Unclear(Value):
 
 def messages(
     login: Mapping[str, Any], schema: str, table: str, base: str, place: int
-) -> Iterator[Message | Unclear]:
+) -> Generator[Message | Unclear]:
     """What the log says behind a place, to its end. Raises errors of PyMySQL."""
     try:
         from pymysqlreplication import BinLogStreamReader
@@ -109,7 +109,12 @@ def _commit(reader: Any, micros: int) -> Commit:
 
 def _changes(event: Any) -> Iterator[Message | Unclear]:
     kind = type(event).__name__
-    for row in event.rows:
+    try:
+        rows = event.rows
+    except UnicodeDecodeError:  # bytes that Python does not know as text, and the server does
+        yield Unclear()
+        return
+    for row in rows:
         try:
             if kind == "UpdateRowsEvent":
                 old = _row(event, row["before_values"], row["before_none_sources"])
