@@ -8,6 +8,7 @@ it knows how to tell it. Rows that are not in order already are sorted in files 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,8 +57,10 @@ def records_of_own_rows(task: IngestTask) -> EngineResult | None:
     if order and not is_sorted(parts, order, strictly=is_keyed):
         if size > _RUN_BYTES * _MOST_RUNS:
             return None
-        parts, by = _sorted_runs(task, schema, order), (*order, _ROW)
+        folder = task.scratch / "own-rows"
+        parts, by = _sorted_runs(task, schema, order, folder), (*order, _ROW)
         if is_keyed and not ascends(merged(parts, by, order), strictly=True):
+            shutil.rmtree(folder)
             return None
     time = None if task.vocab.event_time in found.names else task.event_time
     return EngineResult(parts=parts, schema=schema, order=by, event_time=time)
@@ -171,9 +174,10 @@ def _order(task: IngestTask, schema: pa.Schema, found: pa.Schema) -> Sequence[st
     return None if is_cut else order
 
 
-def _sorted_runs(task: IngestTask, schema: pa.Schema, order: Sequence[str]) -> tuple[Path, ...]:
-    """Files of the records, each in order, with `_ROW` as the last column of it."""
-    folder = task.scratch / "parts"
+def _sorted_runs(
+    task: IngestTask, schema: pa.Schema, order: Sequence[str], folder: Path
+) -> tuple[Path, ...]:
+    """Files of the records in a new `folder`, each in order, with `_ROW` as its last column."""
     folder.mkdir()
     parts: list[Path] = []
     waiting: list[pa.RecordBatch] = []

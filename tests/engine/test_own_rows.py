@@ -17,6 +17,7 @@ from odfbuild.engine import own_rows
 from odfbuild.engine.contract import Engine, EngineResult, IngestTask
 from odfbuild.engine.own_rows import records_of_own_rows
 from odfbuild.engine.slice import dataset_schema, write_slice
+from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
     MergeStrategy,
     MergeStrategyAppend,
@@ -186,14 +187,23 @@ def test_rows_are_appended_to_earlier_ones_without_spark(
     first = records_of_own_rows(given)
     assert first is not None
     assert first.schema is not None
-    given.scratch.joinpath("parts").rename(given.scratch / "before")
-    later = replace(given, history_schema=dataset_schema(first.schema, VOCAB))
+    (tmp_path / "later").mkdir()
+    history = dataset_schema(first.schema, VOCAB)
+    later = replace(given, history_schema=history, scratch=tmp_path / "later")
     found = records_of_own_rows(later)
     assert found is not None
     without = slice_of(found, tmp_path / "without")
     assert without == slice_of(
         spark_engine.ingest(replace(later, scratch=tmp_path)), tmp_path / "through"
     )
+
+
+@pytest.mark.spark
+def test_what_is_left_to_spark_is_told_by_it(spark_engine: Engine, tmp_path: Path) -> None:
+    given = task(tmp_path, [*shuffled(30), row(3)], MERGES["snapshot"])
+    assert records_of_own_rows(given) is None
+    with pytest.raises(IngestError, match="id 3 "):
+        spark_engine.ingest(given)
 
 
 def with_row(number: int, **values: Any) -> list[dict[str, Any]]:
