@@ -95,7 +95,7 @@ class Bench:
         arrival = Arrival(
             source=source, file=file, display_name=alias, event_time=None, source_state=None
         )
-        stage_ingest(transaction, self.engine, arrival, self.scratch())
+        stage_ingest(transaction, lambda: self.engine, arrival, self.scratch())
         transaction.commit()
 
     def derive(self, alias: str, input: str, query: str) -> int:

@@ -242,7 +242,7 @@ def _grow(
         source_state=None,
     )
     scratch = Path(tempfile.mkdtemp(dir=folder))
-    stage_ingest(transaction, engine, arrival, scratch)
+    stage_ingest(transaction, lambda: engine, arrival, scratch)
     if commit:
         transaction.commit()
 

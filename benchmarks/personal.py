@@ -157,7 +157,7 @@ def _ingest(engine: Engine, folder: Path, file: Path, keys: Path | None) -> Work
     arrival = Arrival(
         source=source, file=file, display_name=file.name, event_time=None, source_state=None
     )
-    stage_ingest(transaction, engine, arrival, Path(tempfile.mkdtemp(dir=folder)))
+    stage_ingest(transaction, lambda: engine, arrival, Path(tempfile.mkdtemp(dir=folder)))
     transaction.commit()
     return workspace
 

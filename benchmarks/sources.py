@@ -1,12 +1,12 @@
-"""Time a table of PostgreSQL that becomes records of a root, beside plain ADBC and polars.
+"""Time a table of a database that becomes records of a root, beside plain libraries.
 
-python benchmarks/sources.py [--rows 1000000] [--runs 3]
+python benchmarks/sources.py [--database postgresql|mariadb] [--rows 1000000] [--runs 3]
 
-odfbuild reads one snapshot in the order of the primary key, keeps a digest, and commits one slice,
-which Spark sorts and writes. The others read the table into memory, sort it and write one Parquet
-file; ADBC is the library by which odfbuild and polars read. CPU is that of all processes, the
-server's included; the start of the JVM counts for nobody. Needs PostgreSQL and the root user or
-another one that may start it (`tests/servers/postgres.py`).
+odfbuild reads one snapshot in the order of the primary key, keeps a digest, and commits one slice;
+no engine is needed for that. The others read the table into memory, sort it and write one Parquet
+file; ADBC and PyMySQL are the libraries by which odfbuild reads, too. CPU is that of all processes,
+the server's included. Needs the server and the root user or another one that may start it
+(`tests/servers`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -31,8 +32,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.start import start_engine
 from odfbuild.ingest.fetch import FetchContext, fetch
 from odfbuild.odf.model import (
     DatasetKind,
@@ -44,7 +43,8 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
-from tests.servers.postgres import Postgres, postgres
+from tests.servers.mariadb import mariadb
+from tests.servers.postgres import postgres
 
 _TABLE = """
 CREATE TABLE orders AS SELECT
@@ -55,6 +55,19 @@ CREATE TABLE orders AS SELECT
   ((id::bigint * 104729 % 100000) / 100.0)::numeric(10, 2) AS amount,
   (id % 100)::int AS quantity
 FROM generate_series(1, {rows}) AS id
+"""
+_OF_MARIADB = """
+CREATE TABLE orders (
+  id int PRIMARY KEY, at datetime NOT NULL, name varchar(30), city varchar(30),
+  amount decimal(10, 2), quantity int, KEY (at)
+) AS SELECT
+  seq AS id, timestamp('2024-01-01') + INTERVAL seq SECOND AS at,
+  concat('customer ', seq * 7919 % 50000) AS name,
+  elt(seq % 8 + 1, 'Lviv', 'Kyiv', 'Odesa', 'Vancouver', 'Seattle', 'Porto', 'Lima', 'Accra')
+    AS city,
+  (seq * 104729 % 100000) / 100 AS amount,
+  seq % 100 AS quantity
+FROM seq_1_to_{rows}
 """
 _COLUMNS = (
     "id INT",
@@ -76,52 +89,66 @@ class Figure:
     peak: int | None = None
 
 
+@dataclass(frozen=True)
+class Server:
+    """A running server with the table: its address, and the process to which all others belong."""
+
+    url: str
+    pid: int
+
+
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--database", choices=("postgresql", "mariadb"), default="postgresql")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3, help="medians of so many")
     options = parser.parse_args()
     print(f"{options.rows:,} rows, {len(_COLUMNS)} columns, {os.cpu_count()} cores", flush=True)
-    with postgres() as server, tempfile.TemporaryDirectory(prefix="odfbuild-bench-") as folder:
+    jobs: dict[str, Callable[[str, str], None]] = {
+        "odfbuild, rows to the local file": _fetched_alone,
+        "odfbuild, the same with a cursor": _fetched_by_cursor,
+        "odfbuild, rows to a committed root": _committed,
+    }
+    if options.database == "mariadb":
+        others = {"PyMySQL, one sorted Parquet file": _by_pymysql}
+    else:
+        others = {"ADBC, one sorted Parquet file": _by_adbc}
+        if find_spec("polars") is not None:
+            others["polars, one sorted Parquet file"] = _by_polars
+    start = _mariadb if options.database == "mariadb" else _postgresql
+    with (
+        start(options.rows) as server,
+        tempfile.TemporaryDirectory(prefix="odfbuild-bench-") as folder,
+    ):
+        found: dict[str, list[Figure]] = {}
+        for run in range(options.runs + 1):
+            for name, job in (jobs | others).items():
+                _note(found, name, _in_own_process(server, job, Path(folder)), run)
+    _print({name: _median(each) for name, each in found.items()}, next(iter(others)))
+
+
+@contextmanager
+def _postgresql(rows: int) -> Iterator[Server]:
+    with postgres() as server:
         database = server.database()
         database.execute(
-            _TABLE.format(rows=options.rows),
+            _TABLE.format(rows=rows),
             "ALTER TABLE orders ADD PRIMARY KEY (id)",
             "CREATE INDEX ON orders (at)",
             "VACUUM ANALYZE orders",
         )
-        size = database.rows("SELECT pg_table_size('orders')")[0][0]
-        print(f"{size >> 20:,} MiB in the database", flush=True)
-        figures = _measured(server, database.url(), Path(folder), options.runs, size)
-    _print(figures)
+        pid = (server.folder / "data" / "postmaster.pid").read_text().partition("\n")[0]
+        yield Server(database.url(), int(pid))
 
 
-def _measured(server: Postgres, url: str, folder: Path, runs: int, size: int) -> dict[str, Figure]:
-    alone: dict[str, Callable[[str, str], None]] = {
-        "odfbuild, rows to the local file": _fetched_alone,
-        "odfbuild, the same with a cursor": _fetched_by_cursor,
-        "ADBC, one sorted Parquet file": _by_adbc,
-    }
-    if find_spec("polars") is not None:
-        alone["polars, one sorted Parquet file"] = _by_polars
-    engine = start_engine(EngineSettings(expected_bytes=size))
-    found: dict[str, list[Figure]] = {}
-    try:
-        with engine.request("bench") as spark:
-            jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-            for run in range(runs + 1):
-                for name, job in alone.items():
-                    figure = _in_own_process(server, job, url, folder)
-                    _note(found, name, figure, run)
-                started, used = time.monotonic(), _cpu(jvm) + _server_cpu(server)
-                _committed(engine, url, folder)
-                cpu = _cpu(jvm) + _server_cpu(server) - used
-                figure = Figure(time.monotonic() - started, cpu)
-                _note(found, "odfbuild, rows to a committed root", figure, run)
-    finally:
-        engine.stop()
-    return {name: _median(figures) for name, figures in found.items()}
+@contextmanager
+def _mariadb(rows: int) -> Iterator[Server]:
+    with mariadb() as server:
+        database = server.database()
+        database.execute(_OF_MARIADB.format(rows=rows))
+        assert server.process is not None
+        yield Server(database.url(), server.process.pid)
 
 
 def _note(found: dict[str, list[Figure]], name: str, figure: Figure, run: int) -> None:
@@ -131,12 +158,10 @@ def _note(found: dict[str, list[Figure]], name: str, figure: Figure, run: int) -
         found.setdefault(name, []).append(figure)
 
 
-def _in_own_process(
-    server: Postgres, job: Callable[[str, str], None], url: str, folder: Path
-) -> Figure:
+def _in_own_process(server: Server, job: Callable[[str, str], None], folder: Path) -> Figure:
     before = _server_cpu(server)
     with ProcessPoolExecutor(1, get_context("spawn")) as other:
-        figure = other.submit(_timed, job, url, folder).result()
+        figure = other.submit(_timed, job, server.url, folder).result()
     return Figure(figure.seconds, figure.cpu + _server_cpu(server) - before, figure.peak)
 
 
@@ -161,19 +186,19 @@ def _peak() -> int:
 
 
 def _fetched_alone(url: str, folder: str) -> None:
-    import adbc_driver_postgresql.dbapi  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
-
+    _import_libraries()
     if url:
         list(_fetched(f"{url}#orders", Path(folder)))
 
 
 def _fetched_by_cursor(url: str, folder: str) -> None:
-    import adbc_driver_postgresql.dbapi  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
-
+    _import_libraries()
     if url:
         list(_fetched(f"{url}?cursor=at#orders", Path(folder)))
+
+
+def _import_libraries() -> None:
+    import pymysql  # noqa: F401
 
 
 def _fetched(url: str, folder: Path) -> Any:
@@ -217,9 +242,43 @@ def _by_polars(url: str, folder: str) -> None:
     frame.with_columns(amount).sort("at").write_parquet(Path(folder) / "sorted.parquet")
 
 
-def _committed(engine: Any, url: str, root: Path) -> None:
+def _by_pymysql(url: str, folder: str) -> None:
+    from urllib.parse import unquote, urlsplit
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import pymysql
+
+    if not url:
+        return
+    parts = urlsplit(url)
+    with (
+        pymysql.connect(
+            host=parts.hostname,
+            port=parts.port or 3306,
+            user=parts.username,
+            password=unquote(parts.password or ""),
+            database=parts.path.strip("/"),
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(_QUERY)
+        names = [each[0] for each in cursor.description]
+        columns = map(list, zip(*cursor.fetchall(), strict=True))
+        table = pa.table(dict(zip(names, columns, strict=True)))
+    pq.write_table(table.sort_by("at"), Path(folder) / "sorted.parquet")
+
+
+def _no_engine() -> Any:
+    raise AssertionError("rows that odfbuild wrote itself are committed without an engine")
+
+
+def _committed(url: str, root: str) -> None:
     """A new root with all rows."""
-    folder = Path(tempfile.mkdtemp(dir=root))
+    _import_libraries()
+    if not url:
+        return
+    folder = Path(root)
     workspace = Workspace(folder / "chains", folder / "keys", folder / "cache")
     source = SetPollingSource(
         fetch=FetchStepUrl(url=f"{url}?cursor=at#orders"),
@@ -239,24 +298,17 @@ def _committed(engine: Any, url: str, root: Path) -> None:
             display_name=fetched.display_name,
             event_time=None,
             source_state=fetched.state,
+            own_rows=fetched.own_rows,
         )
         scratch = Path(tempfile.mkdtemp(dir=folder))
-        stage_ingest(transaction, engine, arrival, scratch)
+        stage_ingest(transaction, _no_engine, arrival, scratch)
         transaction.commit()
-    shutil.rmtree(folder)
 
 
-def _cpu(pid: int) -> float:
-    """Seconds of CPU of this process and another one."""
-    own = os.times()
-    return own.user + own.system + sum(_ticks(pid)[:2])
-
-
-def _server_cpu(server: Postgres) -> float:
+def _server_cpu(server: Server) -> float:
     """Seconds of CPU of the server and of all connections that ended."""
     time.sleep(0.3)  # Its processes end a moment after their connections.
-    pid = int((server.folder / "data" / "postmaster.pid").read_text().split("\n")[0])
-    return sum(_ticks(pid))
+    return sum(_ticks(server.pid))
 
 
 def _ticks(pid: int) -> list[float]:
@@ -274,13 +326,14 @@ def _median(figures: list[Figure]) -> Figure:
     )
 
 
-def _print(figures: dict[str, Figure]) -> None:
-    least = figures["ADBC, one sorted Parquet file"]
-    print(f"\n{'':<40}{'seconds':>9}{'CPU s':>9}{'CPU, ADBC = 1':>15}{'peak MiB':>10}")
+def _print(figures: dict[str, Figure], baseline: str) -> None:
+    least = figures[baseline]
+    ratio_of = f"CPU, {baseline.partition(',')[0]} = 1"
+    print(f"\n{'':<40}{'seconds':>9}{'CPU s':>9}{ratio_of:>18}{'peak MiB':>10}")
     for name, figure in figures.items():
         peak = "" if figure.peak is None else f"{figure.peak:,}"
         ratio = figure.cpu / least.cpu
-        print(f"{name:<40}{figure.seconds:>9.2f}{figure.cpu:>9.2f}{ratio:>15.2f}{peak:>10}")
+        print(f"{name:<40}{figure.seconds:>9.2f}{figure.cpu:>9.2f}{ratio:>18.2f}{peak:>10}")
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ EXTRAS = {
     "pygls": "editor",
     "pyiceberg": "iceberg",
     "pymysql": "databases",
+    "pymysqlreplication": "databases",
     "pytz": "duckdb",
     "s3fs": "s3",
     "starlette": "serve",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.api.base import Base
 from odfbuild.errors import OdfbuildError
-from odfbuild.ingest.fetch.database.address import reads_changes
+from odfbuild.ingest.fetch.database.address import keeps_slot
 from odfbuild.odf.model import FetchStepUrl, SetPollingSource
 from odfbuild.project.overrides import Overrides
 from odfbuild.survey.names import one_of
@@ -45,7 +45,7 @@ class Sources(Base):
         return status_of(self._folder, self._given, datasets)
 
 
-_WHAT = "dataset that reads changes"
+_WHAT = "dataset with a replication slot"
 _HELP = "its `fetch.url` names a slot: postgresql://…?changes=NAME#TABLE"
 
 
@@ -91,5 +91,5 @@ def _sources(
         for event in definition.snapshot.metadata:
             if isinstance(event, SetPollingSource) and isinstance(event.fetch, FetchStepUrl):
                 url, name = event.fetch.url, definition.name
-                if reads_changes(url):
+                if keeps_slot(url):
                     yield name, partial(ChangesSource, name, url, project.config.ingest)

@@ -28,6 +28,7 @@ from odfbuild.engine.contract import (
     OnSchemaChange,
     Skipped,
 )
+from odfbuild.engine.own_rows import records_of_own_rows
 from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
@@ -74,7 +75,8 @@ class Arrival(Value, kw_only=True):
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
     the bytes that it stands for; `late` is the name of a file that leaves the source where it
-    stood. Records that do not fit are an error unless `skip_bad_records`;
+    stood. `own_rows`: odfbuild wrote the file itself, of values that it checked. Records that do
+    not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
     several records, `blank_event_times` about records with none in a column for it, `local_times`
     about those that a zone has not or twice, `line_breaks` about those in quoted values of CSV,
@@ -91,6 +93,7 @@ class Arrival(Value, kw_only=True):
     late: str | None = None
     whole: bool = False
     changes: bool = False
+    own_rows: bool = False
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
@@ -183,7 +186,7 @@ def stage_polled(
         _add_event(transaction, None, fetched.state, rule, _recorded(fetched.content))
         return Ingested(note=fetched.note)
     arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
-    return stage_ingest(transaction, get_engine(), arrival, scratch, ready)
+    return stage_ingest(transaction, get_engine, arrival, scratch, ready)
 
 
 def _arrival(
@@ -205,6 +208,7 @@ def _arrival(
         late=fetched.display_name.rpartition("/")[2] if fetched.late else None,
         whole=fetched.whole,
         changes=fetched.changes,
+        own_rows=fetched.own_rows and not steps,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
@@ -258,21 +262,21 @@ def task_of(
 
 def stage_ingest(
     transaction: Transaction,
-    engine: Engine,
+    get_engine: Callable[[], Engine],
     arrival: Arrival,
     scratch: Path,
     ready: EngineResult | None = None,
 ) -> Ingested:
     """Read and merge a file, add the resulting events; returns what came of it.
 
-    `ready` is what the engine gave for it already. Adds nothing when the file holds nothing new and
-    the state of the source is the same.
+    `ready` is what the engine gave for it already. No engine is asked for where none is needed.
+    Adds nothing when the file holds nothing new and the state of the source is the same.
     """
     source = arrival.source
     refuse_other_kind(arrival.file, source.read, arrival.display_name, transaction.alias)
     vocab = vocabulary_of(transaction.state.vocab)
     try:
-        result = ready or engine.ingest(task_for(transaction, arrival, scratch))
+        result = ready or _computed(task_for(transaction, arrival, scratch), arrival, get_engine)
         may_grow = arrival.on_schema_change == "append_new_columns"
         counts_until = arrival.watermark.counts_until(transaction.system_time)
         staged = stage_slice(
@@ -292,6 +296,11 @@ def stage_ingest(
     notes = (result.note, cut, _ahead(staged.ahead) if staged and staged.ahead else "")
     note = "; ".join(filter(None, notes))
     return Ingested(records, result.skipped, result.drift, result.warnings, note)
+
+
+def _computed(task: IngestTask, arrival: Arrival, get_engine: Callable[[], Engine]) -> EngineResult:
+    plain = records_of_own_rows(task) if arrival.own_rows else None
+    return plain or get_engine().ingest(task)
 
 
 def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTask:

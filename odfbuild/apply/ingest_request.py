@@ -158,7 +158,7 @@ def _append(
             return f"data with the key '{request.key}' is in block {number} already"
     transaction = begin(workspace, request.dataset, DatasetKind.Root, base, audit=audit)
     arrival = arrival_of(request, source, file, state, _display_name(request.data), config)
-    found = stage_ingest(transaction, engine.get(), arrival, scratch)
+    found = stage_ingest(transaction, engine.get, arrival, scratch)
     progress.add(transaction.commit(), found.records)
     progress.skip(found.skipped)
     progress.tolerate(found.drift)

@@ -245,7 +245,7 @@ class Intake:
             for handed, rows, result in zip(batch, records, results, strict=True)
         ]
         arrival = replace(arrival, recorded=attribute_of(counts))
-        stage_ingest(transaction, engine, arrival, scratch, joined)
+        stage_ingest(transaction, lambda: engine, arrival, scratch, joined)
         block, number = self._commit(transaction, source, sum(records))
         return [
             Receipt(
@@ -282,7 +282,7 @@ class Intake:
         if len(handed.keys) > 1 or skipped:
             counted = Counted(keys=handed.keys, records=None, skipped=skipped)
             arrival = replace(arrival, recorded=attribute_of([counted]))
-        found = stage_ingest(transaction, engine, arrival, scratch, result)
+        found = stage_ingest(transaction, lambda: engine, arrival, scratch, result)
         block, number = self._commit(transaction, source, found.records)
         return Receipt(
             block=block,

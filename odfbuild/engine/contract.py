@@ -258,6 +258,7 @@ class IngestTask(Value, kw_only=True):
 class EngineResult(Value, kw_only=True):
     """Parquet files whose concatenation is the result, in record order; a few as `rows` instead.
 
+    Without a column for the event time, that of all records is `event_time`.
     With `order`, each is in the order of these columns, and the result is what merging them gives
     (`sorted_runs`).
 
@@ -275,6 +276,7 @@ class EngineResult(Value, kw_only=True):
     schema: pa.Schema | None
     order: tuple[str, ...] = ()
     rows: pa.Table | None = None
+    event_time: Timestamp | None = None
     sealed: bool = False
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT

@@ -30,6 +30,15 @@ def micros_in(schema: pa.Schema | None) -> Micros:
     return frozenset(field.name for field in schema or () if has_micros(field.type))
 
 
+def micros_of_source(
+    names: Iterable[str], source: pa.Schema | None, committed: pa.Schema | None, event_time: str
+) -> Micros:
+    """The columns `names` of a source that keep microseconds; `committed` ones as they do."""
+    own, known = micros_in(source), committed.names if committed is not None else ()
+    new = {name for name in names if name in own and name not in known and name != event_time}
+    return micros_in(committed) | new
+
+
 def micros_of_query(
     names: Iterable[str], inputs: Iterable[pa.Schema | None], committed: pa.Schema | None
 ) -> Micros:

@@ -9,6 +9,7 @@ Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +196,11 @@ def _are_few(result: EngineResult) -> bool:
 
 def records_of(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBatch]:
     """The records of a result in their order, without columns that served the engine only."""
+    if result.event_time is not None:
+        for batch in records_of(replace(result, event_time=None), vocab):
+            times = np.full(batch.num_rows, result.event_time.millis, np.int64)
+            yield batch.append_column(vocab.event_time, of_numbers(times, _MILLIS_UTC))
+        return
     columns = None
     if result.schema is not None:
         columns = list(dict.fromkeys([vocab.operation_type, *result.schema.names]))
@@ -203,6 +209,8 @@ def records_of(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBat
         yield from result.rows.select(present).to_batches()
         return
     if result.order:
+        known = pq.read_schema(result.parts[0]).names
+        columns = None if columns is None else [each for each in columns if each in known]
         yield from merged(result.parts, result.order, columns)
         return
     for part in result.parts:

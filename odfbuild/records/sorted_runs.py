@@ -1,4 +1,4 @@
-"""Merge files that are in order into one stream that is, in bounded memory.
+"""Whether files are in order, and one ordered stream of several, in bounded memory.
 
 Of each file one batch of rows is looked at. Rows up to the batch that ends first may be given out,
 because whatever follows in any file comes later.
@@ -6,7 +6,7 @@ because whatever follows in any file comes later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,43 @@ def merged(
     size = min(_LARGEST_BATCH, max(1024, _ROWS // max(1, len(files))))
     for batch in _in_order([_Run(file, order, read, size) for file in files], order):
         yield batch if columns is None else batch.select(list(columns))
+
+
+def sorts_alike(schema: pa.Schema, order: Sequence[str]) -> bool:
+    """Whether Arrow orders values of these types as Spark does."""
+    t = pa.types
+    tests = (t.is_integer, t.is_string, t.is_timestamp, t.is_date, t.is_decimal)
+    return all(any(test(schema.field(name).type) for test in tests) for name in order)
+
+
+def is_sorted(parts: Sequence[Path], order: Sequence[str], *, strictly: bool = False) -> bool:
+    """Whether rows stand in order already; `False` also when it cannot be told cheaply.
+
+    `strictly`: and no two of them are equal in all columns of `order`.
+    """
+    if not all(sorts_alike(pq.read_schema(part), order) for part in parts):
+        return False
+    return ascends(_keys(parts, order), strictly=strictly)
+
+
+def ascends(batches: Iterable[pa.RecordBatch], *, strictly: bool = False) -> bool:
+    """Whether rows ascend by their columns; `False` also where one of them is null."""
+    before: pa.RecordBatch | None = None
+    for batch in filter(len, batches):
+        if any(column.null_count for column in batch.columns):
+            return False
+        keys = batch if before is None else pa.concat_batches([before, batch])
+        if not _ascends(keys.columns, strictly=strictly):
+            return False
+        before = keys.slice(len(keys) - 1)
+    return True
+
+
+def _keys(parts: Sequence[Path], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        with pq.ParquetFile(part, pre_buffer=False) as file:
+            for batch in file.iter_batches(columns=list(order)):
+                yield batch.select(list(order))
 
 
 def _in_order(runs: list[_Run], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -111,3 +148,21 @@ def _comparable(value: Any) -> tuple[bool, Any]:
     if isinstance(value, str):
         value = value.encode()
     return (value is not None, value)
+
+
+def _ascends(columns: Sequence[pa.Array], *, strictly: bool) -> bool:
+    """Whether rows (without nulls) ascend by the first column, within it by the next, and so on."""
+    rows = len(columns[0])
+    undecided = None  # rows that equal the one before in all columns so far
+    for column in columns:
+        one, two = column.slice(0, rows - 1), column.slice(1)
+        falls = pc.greater(one, two)
+        if undecided is not None:
+            falls = pc.and_(falls, undecided)
+        if pc.any(falls).as_py():
+            return False
+        equal = pc.equal(one, two)
+        undecided = equal if undecided is None else pc.and_(undecided, equal)
+        if not pc.any(undecided).as_py():
+            return True
+    return not strictly

@@ -60,16 +60,18 @@ class Killer:
         kill_at: int | None = None,
         also: str | None = None,
         within: tuple[str, float] | None = None,
+        after: float | None = None,
     ) -> tuple[int, int]:
         """Run in `root`; die at step `kill_at` (from 0). Exit code, and steps that were done.
 
         Changes below the folder `also` are steps, too. `within` names a dataset and how many
-        seconds after the engine was asked for its step the run dies.
+        seconds after the engine was asked for its step the run dies, `after` how many seconds
+        after it began.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         request = {"root": str(root), "arguments": arguments, "kill_at": kill_at, "also": also}
-        request["within"] = within
+        request |= {"within": within, "after": after}
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         return answer["code"], answer["steps"]
@@ -95,13 +97,17 @@ class _Borrowed:
     def transform(self, task: Any) -> Any:
         """Carry out a step, and perhaps not live to see its end."""
         if self._within is not None and self._within[0] == task.dataset:
-            killing = threading.Timer(self._within[1], os.kill, [os.getpid(), signal.SIGKILL])
-            killing.daemon = True
-            killing.start()
+            _die_after(self._within[1])
         return self._engine.transform(task)
 
     def stop(self) -> None:
         """Leave it running for the next fork."""
+
+
+def _die_after(seconds: float) -> None:
+    killing = threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGKILL])
+    killing.daemon = True
+    killing.start()
 
 
 def _run(
@@ -188,6 +194,8 @@ def _serve() -> None:
         if child == 0:
             os.close(reading)
             code = 70
+            if request["after"] is not None:
+                _die_after(request["after"])
             try:
                 code = _run(
                     request["root"],

@@ -206,7 +206,7 @@ class Pipeline:
             event_time=None,
             source_state=None,
         )
-        stage_ingest(ingest, self.engine, arrival, self.scratch(f"ingest-{number}"))
+        stage_ingest(ingest, lambda: self.engine, arrival, self.scratch(f"ingest-{number}"))
         ingest.commit()
         step = self.transaction("derived", DatasetKind.Derivative, spec["transform_system_time"])
         inputs = read_inputs(self.workspace, "derived", step.state)

@@ -131,7 +131,7 @@ class Dataset:
                 source_name=state["sourceName"], kind=state["kind"], value=state["value"]
             ),
         )
-        stage_ingest(transaction, self.engine, arrival, scratch)
+        stage_ingest(transaction, lambda: self.engine, arrival, scratch)
         transaction.commit()
         return transaction.events
 

@@ -15,6 +15,8 @@ from odfbuild.engine.process.resident.card import all_running
 from odfbuild.engine.process.resident.find import stop
 from tests.docs.console import DOCUMENTS, ROOT, commands, matches, run_all
 from tests.example.odfbuild_project import MADE_BY_APPLY, ExampleProject
+from tests.servers.binlog import mariadb_with_changes
+from tests.servers.binlog import with_table as with_table_of_mariadb
 from tests.servers.changes import postgres_with_changes, with_table
 
 EXAMPLE = ROOT / "example_project"
@@ -82,6 +84,18 @@ def test_commands_do_what_the_document_shows(
 @contextlib.contextmanager
 def _server_of(document: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The database that a document begins with, at `$SHOP_URL`."""
+    if document.name == "change-data-capture-mariadb.md":
+        with mariadb_with_changes() as other:
+            found = with_table_of_mariadb(
+                other,
+                "CREATE TABLE orders (id int PRIMARY KEY, amount decimal(10, 2), customer text)",
+                "INSERT INTO orders VALUES (1, 19.50, 'Ada'), (2, 7.25, 'Bob')",
+            )
+            monkeypatch.setenv("SHOP_URL", found.url(scheme="mariadb"))
+            monkeypatch.setenv("SHOP_SOCKET", other.socket)
+            monkeypatch.setenv("SHOP_NAME", found.name)
+            yield
+        return
     if document.name != "change-data-capture.md":
         yield
         return

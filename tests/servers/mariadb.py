@@ -26,6 +26,7 @@ class MariaDb:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
+    settings: tuple[str, ...] = ("--skip-log-bin",)
 
     @property
     def socket(self) -> str:
@@ -36,7 +37,7 @@ class MariaDb:
             program("mariadbd"), "--no-defaults", f"--datadir={self.folder}/data",
             f"--init-file={self.folder}/users.sql",
             f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
-            "--skip-log-bin", *_as_root(),
+            *self.settings, *_as_root(),
         ]  # fmt: skip
         log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -90,9 +91,10 @@ class Database:
 
 
 @contextlib.contextmanager
-def mariadb() -> Iterator[MariaDb]:
+def mariadb(*settings: str) -> Iterator[MariaDb]:
+    """A server, without a binary log unless `settings` ask for one."""
     folder = Path(tempfile.mkdtemp(prefix="odfbuild-mariadb-"))
-    server = MariaDb(folder, free_port())
+    server = MariaDb(folder, free_port(), settings=settings or ("--skip-log-bin",))
     try:
         (folder / "users.sql").write_text(
             "CREATE USER IF NOT EXISTS 'owner'@'localhost';\n"

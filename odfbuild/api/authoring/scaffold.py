@@ -15,6 +15,7 @@ from typing import Any
 
 from odfbuild.api.authoring.new_database import DatabaseRoot
 from odfbuild.api.authoring.new_kafka import TopicRoot
+from odfbuild.ingest.fetch.database.address import keeps_slot
 from odfbuild.ingest.sample import Sample
 from odfbuild.odf.schema.ddl import quoted_name
 from odfbuild.project.resources import template_text
@@ -145,6 +146,7 @@ def database_text(root: DatabaseRoot, schema: str) -> str:
         url=root.url,
         cursor=root.cursor,
         changes=root.reads_changes,
+        slot=keeps_slot(root.url),
         columns=[f"{quoted_name(name)} {ddl}" for name, ddl in root.columns],
         kind=root.kind,
         key=root.key,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.check import templates_of
 from odfbuild.ingest.fetch.api_address import is_api
-from odfbuild.ingest.fetch.database.address import is_database, reads_changes
+from odfbuild.ingest.fetch.database.address import is_database, keeps_slot
 from odfbuild.ingest.fetch.kafka.address import is_kafka
 from odfbuild.ingest.fetch.sftp_address import is_sftp
 from odfbuild.ingest.secrets import required_variables
@@ -196,7 +196,7 @@ def replication_slots(found: Mapping[str, FetchStep], config: Config) -> Iterato
     asked = {
         name: step.url
         for name, step in found.items()
-        if isinstance(step, FetchStepUrl) and reads_changes(step.url)
+        if isinstance(step, FetchStepUrl) and keeps_slot(step.url)
     }
     if not asked:
         return

@@ -23,6 +23,7 @@ class Fetched(Value):
     `late` file leaves the state as it was. A file of `changes` has the
     column of operations, declared or not; a `whole` one is the state of a source whose other files
     are changes, so it is merged by what is different.
+    `own_rows`: odfbuild wrote the file itself, as Parquet, of values that it checked.
     """
 
     file: Path | None
@@ -34,6 +35,7 @@ class Fetched(Value):
     late: bool = False
     whole: bool = False
     changes: bool = False
+    own_rows: bool = False
 
 
 def etag(value: str) -> SourceState:

@@ -12,7 +12,6 @@ from odfbuild.ingest.fetch.database.changes.manage import ChangesSource
 from odfbuild.odf.model import FetchStepUrl
 from tests.ingest.contexts import SETTINGS, Poller
 from tests.servers.changes import slot_of
-from tests.servers.postgres import Database
 
 
 class Reader:
@@ -21,13 +20,16 @@ class Reader:
     def __init__(
         self,
         root: Path,
-        database: Database,
+        database: Any,
         table: str = "orders",
         key: str = "id",
+        url: str = "",
         **settings: Any,
     ) -> None:
-        self.url = database.url(f"?changes={slot_of(database)}#{table}")
-        self.source = ChangesSource("some.data", self.url, SETTINGS)
+        """`url`: of a database without a slot."""
+        self.url = url or database.url(f"?changes={slot_of(database)}#{table}")
+        if not url:
+            self.source = ChangesSource("some.data", self.url, SETTINGS)
         self.poller = Poller(root, FetchStepUrl(url=self.url), **settings)
         self.key = key
         self.state: dict[Any, dict[str, Any]] = {}

@@ -739,11 +739,11 @@ def test_a_slot_of_another_plugin_or_database_is_left_alone(
 
 
 BAD_ADDRESSES = {
-    "postgresql://host/shop?changes=Slot#orders": "no name of a replication slot",
-    "postgresql://host/shop?changes=#orders": "no name of a replication slot",
+    "postgresql://host/shop?changes=Slot#orders": "no name for `changes`",
+    "postgresql://host/shop?changes=#orders": "no name for `changes`",
     "postgresql://host/shop?changes=s&cursor=id#orders": "changes are those of a table",
     "postgresql://host/shop?changes=s&query=SELECT 1": "changes are those of a table",
-    "sqlite:shop.db?changes=s#orders": "only PostgreSQL tells changes",
+    "sqlite:shop.db?changes=s#orders": "only PostgreSQL and MariaDB tell changes",
 }
 
 

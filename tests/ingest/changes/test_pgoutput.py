@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.ingest.fetch.database.changes.pgoutput import (
-    EPOCH_MICROS,
+from odfbuild.ingest.fetch.database.changes.messages import (
     UNCHANGED,
     Begin,
     Commit,
@@ -24,8 +23,8 @@ from odfbuild.ingest.fetch.database.changes.pgoutput import (
     Row,
     Truncate,
     Update,
-    decode,
 )
+from odfbuild.ingest.fetch.database.changes.pgoutput import EPOCH_MICROS, decode
 
 _U32 = st.integers(0, 2**32 - 1)
 _U64 = st.integers(0, 2**64 - 1)

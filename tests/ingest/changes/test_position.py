@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.ingest.fetch.database.changes.pgoutput import RelationColumn
+from odfbuild.ingest.fetch.database.changes.messages import RelationColumn
 from odfbuild.ingest.fetch.database.changes.position import (
     Position,
     Seen,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.precision import Micros, micros_in, micros_of_query
+from odfbuild.engine.precision import Micros, micros_of_query, micros_of_source
 from odfbuild.engine.spark.results.frames import more_members, quote, to_spark_type
 from odfbuild.engine.spark.results.hidden import OP, ROW
 from odfbuild.errors import IngestError
@@ -32,8 +32,7 @@ def kept_micros(frame: DataFrame, task: IngestTask, columns: pa.Schema | None) -
     names = [name for name in frame.columns if name != task.vocab.event_time]
     if task.preprocess is not None:
         return micros_of_query(names, [columns], history)
-    own, known = micros_in(columns), history.names if history is not None else ()
-    return micros_in(history) | {name for name in names if name in own and name not in known}
+    return micros_of_source(names, columns, history, task.vocab.event_time)
 
 
 def conformed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:

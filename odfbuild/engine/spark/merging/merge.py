@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
+from odfbuild.engine.declared import as_declared
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
 from odfbuild.engine.spark.merging.changes import (
@@ -47,7 +48,6 @@ from odfbuild.engine.spark.results.sorted_parts import (
     in_memory,
     sorted_parts,
     sorted_runs,
-    sorts_alike,
     split_in_order,
 )
 from odfbuild.odf.model import (
@@ -58,8 +58,7 @@ from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
 )
 from odfbuild.odf.operation import APPEND, RETRACT
-from odfbuild.odf.schema.evolution import described_as
-from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.records.sorted_runs import sorts_alike
 from odfbuild.records.uuids import Uuids
 from odfbuild.wording import count
 
@@ -346,16 +345,4 @@ def _result_schema(
     schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time], micros, uuids)
     if declared is None or task.preprocess is not None:
         return schema
-    fields = []
-    for field in schema:
-        if field.name in declared.names and field.name not in (
-            vocab.event_time,
-            vocab.operation_type,
-        ):
-            wanted = declared.field(field.name)
-            kept = pa.types.is_unsigned_integer(wanted.type) or pa.types.is_time(wanted.type)
-            kind = wanted.type if kept else field.type
-            fields.append(pa.field(field.name, kind, wanted.nullable))
-        else:
-            fields.append(field)
-    return to_pyarrow(described_as(from_pyarrow(pa.schema(fields)), from_pyarrow(declared)))
+    return as_declared(schema, declared, vocab)

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
 from odfbuild.engine.spark.results.order import total_order
+from odfbuild.records.sorted_runs import is_sorted, sorts_alike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ def sorted_parts(
     """
     folder.mkdir()
     parts = write_parts(frame, folder / "rows")
-    if _is_sorted(parts, order):
+    if is_sorted(parts, order):
         return parts
     if sorts_alike(pq.read_schema(parts[0]), order) and fit_in_memory(parts):
         return (_sorted_in_memory(parts, order, folder / "sorted.parquet"),)
@@ -114,50 +115,6 @@ def fit_in_memory(parts: Sequence[Path]) -> bool:
                 first = file.read_row_group(0)
                 total += first.nbytes * file.metadata.num_rows // first.num_rows
     return total <= IN_MEMORY
-
-
-def sorts_alike(schema: pa.Schema, order: Sequence[str]) -> bool:
-    """Whether Arrow orders values of these types as Spark does."""
-    t = pa.types
-    tests = (t.is_integer, t.is_string, t.is_timestamp, t.is_date, t.is_decimal)
-    return all(any(test(schema.field(name).type) for test in tests) for name in order)
-
-
-def _is_sorted(parts: Sequence[Path], order: Sequence[str]) -> bool:
-    """Whether rows stand in order already; `False` also when it cannot be told cheaply."""
-    before: pa.RecordBatch | None = None
-    for part in parts:
-        with pq.ParquetFile(part, pre_buffer=False) as file:
-            if not sorts_alike(file.schema_arrow, order):
-                return False
-            for batch in file.iter_batches(columns=list(order)):
-                keys = batch.select(list(order))
-                if any(column.null_count for column in keys.columns):
-                    return False
-                if before is not None:
-                    keys = pa.Table.from_batches([before, keys]).combine_chunks().to_batches()[0]
-                if not _ascends(keys.columns):
-                    return False
-                before = keys.slice(len(keys) - 1) if len(keys) else before
-    return True
-
-
-def _ascends(columns: Sequence[pa.Array]) -> bool:
-    """Whether rows (without nulls) ascend by the first column, within it by the next, and so on."""
-    rows = len(columns[0])
-    undecided = None  # rows that equal the one before in all columns so far
-    for column in columns:
-        one, two = column.slice(0, rows - 1), column.slice(1)
-        falls = pc.greater(one, two)
-        if undecided is not None:
-            falls = pc.and_(falls, undecided)
-        if pc.any(falls).as_py():
-            return False
-        equal = pc.equal(one, two)
-        undecided = equal if undecided is None else pc.and_(undecided, equal)
-        if not pc.any(undecided).as_py():
-            return True
-    return True
 
 
 def _sorted_in_memory(parts: Sequence[Path], order: Sequence[str], target: Path) -> Path:

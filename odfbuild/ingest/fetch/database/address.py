@@ -72,8 +72,9 @@ class Wanted(Value):
     """What an address asks for. `place` is what the client library connects to.
 
     `table` are the parts of its name, with the schema if there is one. `overlap` is `None` where
-    the address does not say it. `changes` is the name of the replication slot, and of the
-    publication, by which changes of the table are read; `None`: its rows are.
+    the address does not say it. `changes` says that changes of the table are read, not its
+    rows: by the replication slot and the publication of that name, or from the binary log of
+    MariaDB, where another name means another beginning.
     """
 
     kind: Kind
@@ -113,6 +114,11 @@ def reads_changes(url: str) -> bool:
     Its beginning may be a variable of the environment.
     """
     return (is_database(url) or url.startswith("${{")) and _CHANGES.search(url) is not None
+
+
+def keeps_slot(url: str) -> bool:
+    """Whether the server keeps a replication slot for the changes that `url` asks for."""
+    return reads_changes(url) and SCHEMES[url.partition(":")[0].lower()] == "postgresql"
 
 
 def wanted(url: str, shown: str) -> Wanted:
@@ -239,10 +245,10 @@ def _parameters(text: str, kind: Kind, shown: str) -> dict[str, str]:
 
 
 def _check_changes(slot: str, kind: Kind, *, is_alone: bool, shown: str) -> None:
-    if kind != "postgresql":
+    if kind not in ("postgresql", "mysql"):
         raise _wrong(
             shown,
-            "only PostgreSQL tells changes of its tables",
+            "only PostgreSQL and MariaDB tell changes of their tables",
             "leave `changes` out, and use `merge: {kind: Snapshot}`",
         )
     if not is_alone:
@@ -252,7 +258,7 @@ def _check_changes(slot: str, kind: Kind, *, is_alone: bool, shown: str) -> None
     if not _SLOT.fullmatch(slot):
         raise _wrong(
             shown,
-            f"'{slot}' is no name of a replication slot",
+            f"'{slot}' is no name for `changes`",
             "use lowercase letters, digits and _, such as changes=odfbuild_orders",
         )
 

@@ -58,7 +58,7 @@ def fetch_database(
     if context.merge is not None:
         check_merge(asked, context.merge, step.url)
     if asked.changes is not None:
-        from odfbuild.ingest.fetch.database.changes.read import fetch_changes
+        from odfbuild.ingest.fetch.database.changes.fetch import fetch_changes
 
         yield from fetch_changes(step, asked, shown, state, context)
         return
@@ -70,7 +70,7 @@ def fetch_database(
         event_time = event_time_of(
             step.event_time, modified=None, default=None, now=context.now, name=shown
         )
-        yield Fetched(source.target, etag(new), event_time, shown)
+        yield Fetched(source.target, etag(new), event_time, shown, own_rows=True)
 
 
 class _Source:
@@ -175,7 +175,8 @@ class _Source:
         return write_rows(rows, schema, self.target, self._most_bytes, self._shown)
 
     def _select(self, condition: str, order: str) -> str:
-        names = ", ".join(each.expression for each in self._columns)
+        # With other names, because those in ORDER BY would mean these values, not the columns.
+        names = ", ".join(f'{e.expression} AS "odfbuild.{n}"' for n, e in enumerate(self._columns))
         where = f" WHERE {condition}" if condition else ""
         return f"SELECT {names} FROM {self._asked.relation}{where} ORDER BY {order}"
 

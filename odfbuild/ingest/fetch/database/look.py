@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.ingest.fetch.database.address import named, wanted
+from odfbuild.ingest.fetch.database.address import Wanted, named, wanted
 from odfbuild.ingest.fetch.database.connect import open_database
-from odfbuild.ingest.fetch.database.contract import Column
+from odfbuild.ingest.fetch.database.contract import Column, Database
 from odfbuild.ingest.secrets import remember_password, resolve_address
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.values import Value
@@ -48,6 +48,8 @@ def _look(template: str, settings: IngestSettings, root: Path) -> LookedAt:
     asked = wanted(url, template)
     with open_database(asked, settings, root, named(template)) as database:
         columns = database.columns
+        if asked.changes is not None and asked.kind == "mysql":
+            _examine(database, asked, named(template))
         likely = [each for each in columns if each.name == asked.cursor] or [
             each
             for each in columns
@@ -61,6 +63,18 @@ def _look(template: str, settings: IngestSettings, root: Path) -> LookedAt:
             cursor=cursor.name if cursor else None,
             cursor_is_time=cursor is not None and cursor.cursor in ("time", "zoned time"),
         )
+
+
+def _examine(database: Database, asked: Wanted, shown: str) -> None:
+    """Raise `IngestError` where the log of MariaDB does not tell changes as they are needed.
+
+    Of PostgreSQL, that is told where the replication slot is created.
+    """
+    from odfbuild.ingest.fetch.database.changes.binlog.facts import check, look
+    from odfbuild.ingest.fetch.database.mysql import Mysql
+
+    assert isinstance(database, Mysql)
+    check(look(database, asked, shown), asked, shown, (), None)
 
 
 def _ddl(column: Column) -> str:

@@ -84,10 +84,7 @@ def open_mysql(asked: Wanted, settings: IngestSettings, shown: str) -> Iterator[
         raise missing_extra("databases", "sources in MySQL") from None
     try:
         connection = pymysql.connect(
-            **_login(asked.place),
-            connect_timeout=max(2, round(settings.connect_seconds)),
-            read_timeout=max(2, round(settings.total_seconds)),
-            charset="utf8mb4",
+            **login_of(asked, settings),
             conv=dict(encoders),  # and none for results, which stay text
             autocommit=False,
         )
@@ -102,9 +99,9 @@ def open_mysql(asked: Wanted, settings: IngestSettings, shown: str) -> Iterator[
             connection.rollback()
 
 
-def _login(place: str) -> dict[str, Any]:
+def login_of(asked: Wanted, settings: IngestSettings) -> dict[str, Any]:
     """What PyMySQL connects with: the parts of an address, and parameters of MySQL's own ones."""
-    parts = urlsplit(place)
+    parts = urlsplit(asked.place)
     given = dict(parse_qsl(parts.query))
     login: dict[str, Any] = {
         "host": parts.hostname or "127.0.0.1",
@@ -112,6 +109,9 @@ def _login(place: str) -> dict[str, Any]:
         "user": unquote(parts.username or ""),
         "password": unquote(parts.password or ""),
         "database": unquote(parts.path.strip("/")) or None,
+        "connect_timeout": max(2, round(settings.connect_seconds)),
+        "read_timeout": max(2, round(settings.total_seconds)),
+        "charset": "utf8mb4",
     }
     if "socket" in given:
         login["unix_socket"] = given["socket"]
@@ -141,15 +141,16 @@ class Mysql:
         """Begin the snapshot, and bound how long statements run and wait for locks."""
         wait = max(1, round(settings.idle_seconds))
         most = max(1, round(settings.total_seconds))
-        is_mariadb = "MariaDB" in self._connection.get_server_info()
-        limit = f"max_statement_time = {most}" if is_mariadb else f"max_execution_time = {most}000"
+        limit = (
+            f"max_statement_time = {most}" if self.is_mariadb else f"max_execution_time = {most}000"
+        )
         for sql in (
             *_SESSION,
             f"SET SESSION lock_wait_timeout = {wait}",
             f"SET SESSION {limit}",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         ):
-            self._rows(sql)
+            self.rows(sql)
 
     @cached_property
     def columns(self) -> Sequence[Column]:
@@ -162,13 +163,18 @@ class Mysql:
         """The columns of the primary key; a query has none."""
         if self._asked.query is not None:
             return ()
-        *schema, table = map(_text, self._asked.table)
+        *schema, table = map(text_literal, self._asked.table)
         sql = (
             "SELECT column_name FROM information_schema.key_column_usage "
             f"WHERE table_schema = {schema[0] if schema else 'DATABASE()'} "
             f"AND table_name = {table} AND constraint_name = 'PRIMARY' ORDER BY ordinal_position"
         )
-        return [name for (name,) in self._rows(sql)]
+        return [name for (name,) in self.rows(sql)]
+
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether it is a server of MariaDB."""
+        return "MariaDB" in self._connection.get_server_info()
 
     @property
     def order_without_key(self) -> str:
@@ -182,7 +188,7 @@ class Mysql:
             kinds = [_column(each).type for each in cursor._result.fields]
             while rows := self._more(cursor):
                 arrays = [
-                    _array(values, kind)
+                    as_array(values, kind)
                     for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
@@ -193,7 +199,7 @@ class Mysql:
         try:
             found: Sequence[Sequence[Any]] = cursor.fetchmany(_BATCH_ROWS)
         except (pymysql.Error, OSError) as error:
-            raise self._refused(error) from None
+            raise self.refused(error) from None
         return found
 
     @contextmanager
@@ -206,13 +212,14 @@ class Mysql:
             try:
                 cursor.execute(sql)
             except (pymysql.Error, OSError) as error:
-                raise self._refused(error) from None
+                raise self.refused(error) from None
             yield cursor
         finally:
             with suppress(pymysql.Error, OSError):
                 cursor.close()  # reads the rest of the rows, if any
 
-    def _rows(self, sql: str) -> Sequence[Sequence[Any]]:
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        """The few rows of a statement, whose values are text."""
         import pymysql
 
         try:
@@ -220,15 +227,16 @@ class Mysql:
                 cursor.execute(sql)
                 return list(cursor.fetchall())
         except (pymysql.Error, OSError) as error:
-            raise self._refused(error) from None
+            raise self.refused(error) from None
 
-    def _refused(self, error: Exception) -> Exception:
+    def refused(self, error: Exception) -> Exception:
+        """What an error of the library is for people."""
         code, said = _said(error)
         state = None if code is None or code in _LOST else _CODES.get(code, _OTHER)
         return refused(self._shown, self._asked.called, said, state)
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def as_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values as they came: bytes, text, or times if all of them are such."""
     if pa.types.is_binary(kind):
         return pa.array(values, kind)
@@ -246,56 +254,76 @@ def _said(error: Exception) -> tuple[int | None, str]:
     return None, str(error)
 
 
-def _text(name: str) -> str:
+def text_literal(name: str) -> str:
     """A text in SQL."""
     return "'" + name.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _column(field: Any) -> Column:
-    """What a column of a result is; `field` is its description in the protocol."""
-    from pymysql.constants import FIELD_TYPE, FLAG
+def kind_of(
+    code: int, *, is_unsigned: bool, is_binary: bool, digits: int, places: int
+) -> tuple[pa.DataType, str]:
+    """The type of a column in the file, and what the database calls it; `code` is of the protocol.
+
+    `digits` and `places` are those of a decimal.
+    """
+    name = _name_of(code)
+    spelled = name.lower() + (" unsigned" if is_unsigned else "")
+    if name in _SIGNED:
+        return (_UNSIGNED if is_unsigned else _SIGNED)[name], spelled
+    if name in _TIMES:
+        return _TIMES[name][0], spelled
+    if name in ("FLOAT", "DOUBLE"):
+        return pa.float64(), spelled
+    if name in ("NEWDECIMAL", "DECIMAL"):
+        # Text keeps all digits where a decimal does not hold them.
+        fits = 0 < digits <= _MOST_DIGITS and places <= digits
+        kind = pa.decimal128(digits, places) if fits else pa.string()
+        return kind, f"decimal({digits}, {places})"
+    if name == "BIT":
+        return pa.decimal128(20, 0), spelled
+    if is_binary and name not in ("TIME", "JSON", "GEOMETRY"):
+        return pa.binary(), "binary"
+    return pa.string(), spelled
+
+
+def _name_of(code: int) -> str:
+    from pymysql.constants import FIELD_TYPE
 
     kinds = {number: name for name, number in vars(FIELD_TYPE).items() if isinstance(number, int)}
-    kinds |= {FIELD_TYPE.TINY: "TINY"}
-    declared = kinds.get(field.type_code, "unknown")
-    name, expression = field.name, quoted(field.name)
-    unsigned = bool(field.flags & FLAG.UNSIGNED)
-    spelled = declared.lower() + (" unsigned" if unsigned else "")
-    if declared in _SIGNED:
-        kind = (_UNSIGNED if unsigned else _SIGNED)[declared]
-        cursor: CursorKind | None = None if pa.types.is_decimal(kind) else "number"
-        return Column(name, expression, kind, spelled, cursor)
-    if declared in _TIMES:
-        return Column(name, expression, *_typed(declared, spelled))
-    if declared in ("FLOAT", "DOUBLE"):
-        # The text of a FLOAT has six digits; that of a DOUBLE has all.
-        return Column(name, f"CAST({expression} AS DOUBLE)", pa.float64(), spelled)
-    if declared in ("NEWDECIMAL", "DECIMAL"):
-        return _decimal(name, field, unsigned=unsigned)
-    if declared == "BIT":
-        return Column(name, f"CAST({expression} AS UNSIGNED)", pa.decimal128(20, 0), spelled)
-    if declared == "GEOMETRY":
-        return Column(name, f"ST_AsText({expression})", pa.string(), spelled)
-    if field.charsetnr == _BYTES and declared not in ("TIME", "JSON"):
-        return Column(name, expression, pa.binary(), "binary")
-    return Column(name, expression, pa.string(), spelled)
+    kinds |= {FIELD_TYPE.TINY: "TINY"} | _NAMES_IN_LOG
+    return str(kinds.get(code, "unknown"))
+
+
+_NAMES_IN_LOG = {17: "TIMESTAMP", 18: "DATETIME", 19: "TIME"}
+"""Types that only the binary log has, for values with fractions of seconds."""
+
+
+def _column(field: Any) -> Column:
+    """What a column of a result is; `field` is its description in the protocol."""
+    from pymysql.constants import FLAG
+
+    declared = _name_of(field.type_code)
+    is_unsigned = bool(field.flags & FLAG.UNSIGNED)
+    kind, spelled = kind_of(
+        field.type_code,
+        is_unsigned=is_unsigned,
+        is_binary=field.charsetnr == _BYTES,
+        digits=field.length - (1 if field.scale else 0) - (0 if is_unsigned else 1),
+        places=field.scale,
+    )
+    expression = _EXPRESSIONS.get(declared, "{}").format(quoted(field.name))
+    cursor = _TIMES[declared][1] if declared in _TIMES else None
+    if declared in _SIGNED and not pa.types.is_decimal(kind):
+        cursor = "number"
+    return Column(field.name, expression, kind, spelled, cursor)
 
 
 _BYTES = 63
 """The character set of bytes."""
-
-
-def _typed(declared: str, spelled: str) -> tuple[pa.DataType, str, CursorKind]:
-    kind, cursor = _TIMES[declared]
-    return kind, spelled, cursor
-
-
-def _decimal(name: str, field: Any, *, unsigned: bool) -> Column:
-    """A decimal where its digits fit, else text, which keeps all."""
-    places = field.scale
-    digits = field.length - (1 if places else 0) - (0 if unsigned else 1)
-    declared = f"decimal({digits}, {places})"
-    fits = 0 < digits <= _MOST_DIGITS and places <= digits
-    return Column(
-        name, quoted(name), pa.decimal128(digits, places) if fits else pa.string(), declared
-    )
+_EXPRESSIONS = {
+    # The text of a FLOAT has six digits; that of a DOUBLE has all.
+    "FLOAT": "CAST({} AS DOUBLE)",
+    "DOUBLE": "CAST({} AS DOUBLE)",
+    "BIT": "CAST({} AS UNSIGNED)",
+    "GEOMETRY": "ST_AsText({})",
+}

@@ -51,7 +51,8 @@ def write_rows(
     Raises `IngestError` E0409 if the file gets more than `limit` bytes.
     """
     digest = _Digest()
-    with pq.ParquetWriter(target, schema) as writer:
+    # It is read once and deleted: what makes it smaller costs more than it saves.
+    with pq.ParquetWriter(target, schema, compression="lz4", use_dictionary=False) as writer:
         for batch in batches:
             digest.add(batch)
             writer.write_batch(batch)

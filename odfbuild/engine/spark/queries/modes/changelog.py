@@ -23,8 +23,9 @@ from odfbuild.engine.spark.queries.modes import corrections
 from odfbuild.engine.spark.results.executor import in_one_part, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_schema
 from odfbuild.engine.spark.results.order import time_first, total_order
-from odfbuild.engine.spark.results.sorted_parts import fit_in_memory, sorts_alike
+from odfbuild.engine.spark.results.sorted_parts import fit_in_memory
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.records.sorted_runs import sorts_alike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfbuild.ingest.fetch.database.address import Wanted
-from odfbuild.ingest.fetch.database.changes.pgoutput import RelationColumn
+from odfbuild.ingest.fetch.database.changes.messages import RelationColumn
 from odfbuild.ingest.fetch.database.changes.position import digest, parse_lsn
 from odfbuild.ingest.fetch.database.changes.problems import unsuitable
 from odfbuild.ingest.fetch.database.postgresql import Postgresql

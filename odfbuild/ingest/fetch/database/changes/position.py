@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from odfbuild.ingest.fetch.database.changes.pgoutput import RelationColumn
+from odfbuild.ingest.fetch.database.changes.messages import RelationColumn
 from odfbuild.values import Value as _Value
 
 _STATE = re.compile(

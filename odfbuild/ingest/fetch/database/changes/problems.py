@@ -7,15 +7,32 @@ from collections.abc import Sequence
 from odfbuild.errors import Code, InDefinition, IngestError
 
 _URL = InDefinition.of("fetch", "url")
-_AGAIN = (
-    "run `odfbuild source create {dataset} --resnapshot`: the next apply then reads the whole "
-    "table, and records what is different"
-)
+_THEN = ": the next apply then reads the whole table, and records what is different"
+
+
+def slot_again(dataset: str) -> str:
+    """How the table behind a replication slot is read again."""
+    return f"run `odfbuild source create {dataset} --resnapshot`{_THEN}"
+
+
+def log_again(name: str) -> str:
+    """How a table whose changes are in a binary log is read again; `name` is that of `changes`."""
+    return f"write another name than `changes={name}` in `fetch.url`{_THEN}"
 
 
 def unsuitable(shown: str, message: str, help: str) -> IngestError:
     """The error for a table or server that does not tell changes as they are needed."""
     return _problem(message, "E0492", help, "nothing was read, and nothing was changed there")
+
+
+def named_like_operation(shown: str, called: str, operation: str) -> IngestError:
+    """The error for a table with a column that is called like that of operations."""
+    return unsuitable(
+        shown,
+        f"{called} of {shown} has a column '{operation}', which is the name of the column that "
+        "says what each change is",
+        "give the system column another name by a SetVocab event, `operationTypeColumn`",
+    )
 
 
 def not_created(shown: str, slot: str, dataset: str) -> IngestError:
@@ -32,8 +49,18 @@ def slot_lost(shown: str, slot: str, dataset: str, why: str) -> IngestError:
     return _problem(
         f"the server of {shown} does not have all changes since the last apply: {why}",
         "E0491",
-        _AGAIN.format(dataset=dataset),
+        slot_again(dataset),
         f"the replication slot is '{slot}'; nothing was committed, and nothing was confirmed",
+    )
+
+
+def log_lost(shown: str, name: str, why: str) -> IngestError:
+    """The error for changes that a binary log does not have any more."""
+    return _problem(
+        f"the binary log of {shown} does not have all changes since the last apply: {why}",
+        "E0491",
+        log_again(name),
+        "nothing was committed",
     )
 
 
@@ -42,18 +69,19 @@ def unreadable_change(shown: str, dataset: str, what: str, lsn: str) -> IngestEr
     return _problem(
         f"{what} in {shown}, in the transaction that committed at {lsn}",
         "E0493",
-        _AGAIN.format(dataset=dataset),
+        slot_again(dataset),
         "the transactions before it are committed, and the server keeps the others",
     )
 
 
-def log_does_not_fit(error: IngestError, dataset: str, lsn: str) -> IngestError:
+def log_does_not_fit(error: IngestError, place: str, again: str) -> IngestError:
     """The error for a value in the server's log, where nobody can correct it.
 
-    `error` tells of the value, `lsn` is where its transaction begins to be read.
+    `error` tells of the value, `place` is where its transaction begins to be read, `again` how the
+    whole table is read again.
     """
-    note = f"it is in the first transaction behind {lsn}; those before it are committed"
-    help = f"correct the value in the table, then {_AGAIN.format(dataset=dataset)}"
+    note = f"it is in the first transaction behind {place}; those before it are committed"
+    help = f"correct the value in the table, then {again}"
     return error.changed(help=help).noted(note)
 
 

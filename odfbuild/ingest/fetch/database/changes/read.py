@@ -1,4 +1,4 @@
-"""Changes of a table, such as `postgresql://host/shop?changes=odfbuild_orders#public.orders`.
+"""Steps that read changes of a table of PostgreSQL.
 
 A replication slot keeps the server's log from the position that was confirmed last. Each step asks
 for the transactions behind it without taking them (`pg_logical_slot_peek_binary_changes`), writes
@@ -20,13 +20,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.database.address import Wanted
 from odfbuild.ingest.fetch.database.changes.facts import Facts, check_table, look
-from odfbuild.ingest.fetch.database.changes.pgoutput import RelationColumn, decode
+from odfbuild.ingest.fetch.database.changes.found import Found
+from odfbuild.ingest.fetch.database.changes.messages import RelationColumn
+from odfbuild.ingest.fetch.database.changes.pgoutput import decode
 from odfbuild.ingest.fetch.database.changes.position import (
     Position,
     form_of,
@@ -39,25 +40,26 @@ from odfbuild.ingest.fetch.database.changes.position import (
 from odfbuild.ingest.fetch.database.changes.problems import (
     log_does_not_fit,
     may_not,
+    named_like_operation,
     not_created,
+    slot_again,
     slot_in_use,
     slot_lost,
     still_running,
-    unsuitable,
 )
-from odfbuild.ingest.fetch.database.changes.transactions import Read, Transactions, Watched
-from odfbuild.ingest.fetch.database.changes.values import typed
+from odfbuild.ingest.fetch.database.changes.transactions import (
+    Forms,
+    Read,
+    Transactions,
+    Watched,
+    next_transactions,
+)
+from odfbuild.ingest.fetch.database.changes.values import to_arrow, typed
 from odfbuild.ingest.fetch.database.postgresql import Postgresql, open_postgresql
 from odfbuild.ingest.fetch.database.problems import check_columns
 from odfbuild.ingest.fetch.database.rows import rows_of, schema_of, write_rows
-from odfbuild.ingest.fetch.event_time import event_time_of
-from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
-from odfbuild.odf.model import FetchStepUrl, MergeStrategyAppend, SourceState
+from odfbuild.odf.model import MergeStrategyAppend
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.values import Value
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDLE_BYTES = 64 << 20
 """So much of the log may be behind a position without changes of the table, before a block without
@@ -66,47 +68,15 @@ records moves it. The server keeps all of it."""
 _TURN_SECONDS = 0.1
 
 
-def fetch_changes(
-    step: FetchStepUrl, asked: Wanted, shown: str, state: SourceState | None, context: FetchContext
-) -> Iterator[Fetched]:
-    """Yield the table, then what changed, some transactions at a time. Raises `OdfbuildError`."""
-    is_ours = state is not None and state.kind == ETAG and not context.moved
-    position = parse_position(state.value) if state is not None and is_ours else None
-    until: int | None = None
-    while (found := _Step(asked, shown, context, position, until).take()) is not None:
-        position = found.position
-        until = found.until  # What is committed meanwhile comes with the next run.
-        event_time = event_time_of(
-            step.event_time,
-            modified=found.committed or context.now,
-            default=found.committed,
-            now=context.now,
-            name=shown,
-        )
-        # Who takes the next one has committed this one.
-        yield Fetched(
-            found.file,
-            etag(position.state()),
-            event_time,
-            shown,
-            note=found.note,
-            whole=found.whole,
-            changes=found.file is not None and not found.whole,
-        )
+def take_changes(
+    asked: Wanted, shown: str, context: FetchContext, known: str | None, until: int | None
+) -> Found | None:
+    """What comes behind the state `known`, up to the position `until`; `None`: nothing.
 
-
-class _Found(Value):
-    """What a step gives: a file, where the source stands then, and when its last change was.
-
-    `until` is the end of the log when the run began.
+    `until` is the end of the log as it is now where it is `None`. Raises `OdfbuildError`.
     """
-
-    file: Path | None
-    position: Position
-    until: int
-    committed: Timestamp | None = None
-    whole: bool = False
-    note: str = ""
+    position = parse_position(known) if known is not None else None
+    return _Step(asked, shown, context, position, until).take()
 
 
 class _Step:
@@ -125,7 +95,7 @@ class _Step:
         self._slot = asked.changes or ""
         self._target = context.scratch / "changes.parquet"
 
-    def take(self) -> _Found | None:
+    def take(self) -> Found | None:
         """What comes behind the position; `None`: nothing."""
         settings = self._context.settings
         with open_postgresql(self._asked, settings, self._shown) as database:
@@ -188,12 +158,7 @@ class _Step:
         check_table(facts, self._asked, self._shown, key)
         operation = self._context.vocab.operation_type
         if any(each.name == operation for each in facts.table.columns):
-            raise unsuitable(
-                self._shown,
-                f"{self._asked.called} of {self._shown} has a column '{operation}', which is the "
-                "name of the column that says what each change is",
-                "give the system column another name by a SetVocab event, `operationTypeColumn`",
-            )
+            raise named_like_operation(self._shown, self._asked.called, operation)
         return slot.confirmed
 
     def _merge_key(self, facts: Facts) -> Sequence[str] | None:
@@ -224,7 +189,7 @@ class _Step:
 
     # --- The table as a whole ---
 
-    def _whole(self, database: Postgresql, lsn: int) -> _Found:
+    def _whole(self, database: Postgresql, lsn: int) -> Found:
         """The rows of a snapshot; the stream goes on at `lsn`, which is not behind it."""
         facts = self._settled(database)
         ((until,),) = database.rows("SELECT pg_current_wal_insert_lsn()::text")
@@ -245,7 +210,7 @@ class _Step:
             versions=facts.table.versions_of(chosen),
             seen=seen_by(facts.snapshot, parse_lsn(until)),
         )
-        return _Found(self._target, position, self._until, whole=True)
+        return Found(self._target, position.state(), self._until, whole=True)
 
     def _settled(self, database: Postgresql) -> Facts:
         """What a snapshot shows in which all is over that was under way before it.
@@ -268,12 +233,12 @@ class _Step:
 
     def _stream(
         self, database: Postgresql, facts: Facts, position: Position, *, changed: bool
-    ) -> _Found | None:
+    ) -> Found | None:
         """The transactions behind the position, up to the end of the log when the run began."""
         found = self._some(database, facts, position)
         if found.changes:
             committed = Timestamp.from_millis(found.micros // 1000)
-            return _Found(self._target, position.at(found.end), self._until, committed)
+            return Found(self._target, position.at(found.end).state(), self._until, committed)
         if found.problem is not None:
             raise found.problem
         if found.is_cut:
@@ -283,30 +248,19 @@ class _Step:
         if self._until - position.lsn < IDLE_BYTES:
             return None
         note = "no changes; the position moved, so that the server can remove its log"
-        return _Found(None, position.at(self._until), self._until, note=note)
+        return Found(None, position.at(self._until).state(), self._until, note=note)
 
     def _some(self, database: Postgresql, facts: Facts, position: Position) -> Read:
-        """The next transactions, until there are changes, or no more transactions."""
         if position.lsn >= self._until:
             return Read(0, 0, position.lsn, 0)
-        most, has_failed = self._context.settings.target_records, False
-        while True:
-            try:
-                found = self._peek(database, facts, position, self._until, most)
-            except IngestError as error:
-                if error.code != Code.VALUE_DOES_NOT_FIT:
-                    raise
-                if has_failed or most == 1:
-                    lsn = spelled(position.lsn)
-                    raise log_does_not_fit(error, self._context.dataset, lsn) from None
-                most, has_failed = 1, True  # Those before it are committed one by one.
-                continue
-            if found.is_cut and found.changes:
-                # Once more, without the transaction that cannot be read.
-                return self._peek(database, facts, position, found.end, most)
-            if found.is_cut or found.changes or found.messages < most:
-                return found
-            most *= 10
+        return next_transactions(
+            lambda upto, most: self._peek(database, facts, position, upto, most),
+            self._until,
+            self._context.settings.target_records,
+            lambda error: log_does_not_fit(
+                error, spelled(position.lsn), slot_again(self._context.dataset)
+            ),
+        )
 
     def _peek(
         self, database: Postgresql, facts: Facts, position: Position, upto: int, most: int
@@ -319,6 +273,9 @@ class _Step:
         )
         context = self._context
         table = Watched(
+            forms=Forms(form_of, typed, to_arrow),
+            form=position.form,
+            seen=position.seen,
             table=facts.table.number,
             key=self._merge_key(facts) or sorted(facts.table.keys[0]),
             names=context.columns,
@@ -326,7 +283,7 @@ class _Step:
             shown=self._shown,
             dataset=context.dataset,
         )
-        with Transactions(table, position, self._target, context.settings.max_bytes) as found:
+        with Transactions(table, position.lsn, self._target, context.settings.max_bytes) as found:
             try:
                 with self._rights():
                     for batch in database.batches(sql):

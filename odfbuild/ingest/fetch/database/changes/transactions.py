@@ -6,15 +6,15 @@ of one and the addition of the other. Memory does not grow with a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.errors import IngestError
-from odfbuild.ingest.fetch.database.changes.pgoutput import (
+from odfbuild.errors import Code, IngestError
+from odfbuild.ingest.fetch.database.changes.messages import (
     UNCHANGED,
     Begin,
     Commit,
@@ -22,13 +22,13 @@ from odfbuild.ingest.fetch.database.changes.pgoutput import (
     Insert,
     Message,
     Relation,
+    RelationColumn,
     Row,
     Truncate,
     Update,
 )
-from odfbuild.ingest.fetch.database.changes.position import Position, form_of, selected, spelled
+from odfbuild.ingest.fetch.database.changes.position import Seen, selected, spelled
 from odfbuild.ingest.fetch.database.changes.problems import unreadable_change
-from odfbuild.ingest.fetch.database.changes.values import to_arrow, typed
 from odfbuild.ingest.fetch.database.contract import BATCH_ROWS, Column
 from odfbuild.ingest.fetch.download_cache import check_size
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
@@ -37,13 +37,29 @@ from odfbuild.values import Value
 _BATCH_BYTES = 8 << 20
 
 
+class Forms(Value):
+    """How a kind of database tells columns and their values.
+
+    `form_of` gives a digest of columns, `typed` what they are in the file, and `to_arrow` values,
+    which come as text, in that type; messages show the source as its last argument.
+    """
+
+    form_of: Callable[[Sequence[RelationColumn]], str]
+    typed: Callable[[Sequence[RelationColumn]], Sequence[Column]]
+    to_arrow: Callable[[Sequence[bytes | None], Column, str], pa.Array]
+
+
 class Watched(Value):
     """The table whose changes are wanted, by its number; `key` tells its rows apart.
 
     `names` are the columns that are declared; `None`: all are read. `operation` is the name of the
-    column that says what a record is.
+    column that says what a record is. Changes of columns with another digest than `form` are of
+    another table, and those of transactions that were `seen` are there already.
     """
 
+    forms: Forms
+    form: str
+    seen: Seen | None
     table: int
     key: Sequence[str]
     names: Sequence[str] | None
@@ -68,16 +84,46 @@ class Read(Value):
     problem: IngestError | None = None
 
 
-class Transactions:
-    """Takes messages, and writes the changes of one table that are behind a position."""
+def next_transactions(
+    peek: Callable[[int, int], Read],
+    until: int,
+    most: int,
+    refused: Callable[[IngestError], IngestError],
+) -> Read:
+    """The next transactions, until there are changes, or no more transactions.
 
-    def __init__(self, wanted: Watched, position: Position, target: Path, limit: int) -> None:
-        self._wanted, self._position = wanted, position
-        self._file = _File(target, wanted.operation, limit, wanted.shown)
+    `peek` writes those that end at a position or before it, and have about so many messages.
+    `refused` is the error where a value of the first one does not fit.
+    """
+    has_failed = False
+    while True:
+        try:
+            found = peek(until, most)
+        except IngestError as error:
+            if error.code != Code.VALUE_DOES_NOT_FIT:
+                raise
+            if has_failed or most == 1:
+                raise refused(error) from None
+            most, has_failed = 1, True  # Those before it are committed one by one.
+            continue
+        if found.is_cut and found.changes:
+            # Once more, without the transaction that cannot be read.
+            return peek(found.end, most)
+        if found.is_cut or found.changes or found.messages < most:
+            return found
+        most *= 10
+
+
+class Transactions:
+    """Takes messages, and writes the changes of one table; they begin behind a position."""
+
+    def __init__(self, wanted: Watched, position: int, target: Path, limit: int) -> None:
+        self._wanted = wanted
+        self._file = _File(target, wanted, limit)
         self._messages = 0
         self._begun = Begin(0, 0, 0)
         self._is_seen = False
-        self._read = Read(0, 0, position.lsn, 0)
+        self._read = Read(0, 0, position, 0)
         self._relation: Relation | None = None
         self._fits = False
         self._chosen: tuple[int, ...] = ()
@@ -103,6 +149,11 @@ class Transactions:
         last = self._read
         return Read(self._messages, last.changes, last.end, last.micros, last.is_cut, last.problem)
 
+    def cut(self) -> None:
+        """Leave out the transaction that has begun, because it cannot go into the file."""
+        if not self._read.is_cut:
+            self._cut(None)
+
     def take(self, message: Message) -> None:
         """Take the next message; once it is cut, the rest is left for another time."""
         self._messages += 1
@@ -110,7 +161,7 @@ class Transactions:
             return
         match message:
             case Begin():
-                seen = self._position.seen
+                seen = self._wanted.seen
                 self._begun = message
                 self._is_seen = (
                     seen is not None and message.lsn < seen.until and seen.shows(message.xid)
@@ -128,11 +179,13 @@ class Transactions:
     def _look_at(self, relation: Relation) -> None:
         columns = selected(relation.columns, self._wanted.names)
         places = {each.name: at for at, each in enumerate(relation.columns)}
-        self._fits = form_of(columns) == self._position.form and {*self._wanted.key} <= {*places}
+        forms = self._wanted.forms
+        is_same = forms.form_of(columns) == self._wanted.form
+        self._fits = is_same and {*self._wanted.key} <= {*places}
         self._chosen = tuple(places[each.name] for each in columns)
         if self._fits:
             self._key = tuple(places[each] for each in self._wanted.key)
-            self._file.columns = typed(columns)
+            self._file.columns = forms.typed(columns)
 
     def _change(self, message: Insert | Update | Delete) -> None:
         if not self._fits:
@@ -175,9 +228,10 @@ class Transactions:
 class _File:
     """Records, on their way into a Parquet file; `columns` are known before the first one."""
 
-    def __init__(self, target: Path, operation: str, limit: int, shown: str) -> None:
-        self._target, self._operation = target, operation
-        self._limit, self._shown = limit, shown
+    def __init__(self, target: Path, wanted: Watched, limit: int) -> None:
+        self._target, self._limit = target, limit
+        self._operation, self._shown = wanted.operation, wanted.shown
+        self._to_arrow = wanted.forms.to_arrow
         self.columns: Sequence[Column] = ()
         self.changes = 0
         self._operations: list[int] = []
@@ -200,7 +254,7 @@ class _File:
             return
         values = zip(*self._rows, strict=True)
         arrays = [
-            to_arrow(texts, column, self._shown)
+            self._to_arrow(texts, column, self._shown)
             for texts, column in zip(values, self.columns, strict=True)
         ]
         operations = pa.array(self._operations, pa.int32())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from odfbuild.ingest.fetch.database.changes.pgoutput import RelationColumn
+from odfbuild.ingest.fetch.database.changes.messages import RelationColumn
 from odfbuild.ingest.fetch.database.contract import Column
 from odfbuild.ingest.fetch.database.postgresql import column_of
 from odfbuild.ingest.fetch.database.problems import unfit

@@ -1,0 +1,1 @@
+"""Changes of a table of MariaDB, read from its binary log."""
