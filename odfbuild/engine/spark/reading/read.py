@@ -163,11 +163,12 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
         if len(names) < len(tasks) or not known or compares or not all(map(first.is_like, tasks)):
             return False
         # Of each dataset the columns would be inferred from its own file.
-        return declared_columns(first.read) is not None and all(map(_is_regular, tasks))
-    return first.history_schema is not None and all(map(_is_regular, tasks))
+        return declared_columns(first.read) is not None and all(map(is_regular, tasks))
+    return first.history_schema is not None and all(map(is_regular, tasks))
 
 
-def _is_regular(task: IngestTask) -> bool:
+def is_regular(task: IngestTask) -> bool:
+    """Whether a file is read as it is declared, with nothing left out or fitted."""
     return (
         not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
