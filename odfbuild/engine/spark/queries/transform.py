@@ -67,6 +67,7 @@ class Decision:
     """How a step is carried out: what checking the query found, and the mode that fits.
 
     The task's queries are in the SQL of the engine. `retracting` are inputs that hold retractions.
+    Plan and result of the report stand over what is new of the inputs, or over their `whole` state.
     """
 
     task: TransformTask
@@ -74,12 +75,21 @@ class Decision:
     shape: Windowed | Joined | None
     retracting: Sequence[str]
     choice: Choice
+    whole: bool = False
 
 
-def decide(spark: SparkSession, task: TransformTask) -> Decision:
-    """Check a query over views of what is new, and choose the mode."""
-    # Most queries handle each record alone, and are checked over what they are to read.
+def decide(spark: SparkSession, task: TransformTask, *, whole: bool = False) -> Decision:
+    """Check a query and choose the mode.
+
+    With `whole`, views are those of all records where a query is known to need them, if they are
+    few.
+    """
     view = partial(map.increment_view, task.scratch)
+    whole = whole and _needs_all(task) and computes_here(spark)
+    if whole:
+        few.tune(spark, {*task.previous(), *(f for each in task.inputs for f in each.all_files())})
+        view = partial(changelog.history_view, scratch=task.scratch)
+    # Most queries handle each record alone, and are checked over what they are to read.
     report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab, view=view)
     tables = [each.alias for each in task.inputs]
     task = replace(task, transform=in_spark(spark, task.transform, task.dataset, tables))
@@ -88,12 +98,22 @@ def decide(spark: SparkSession, task: TransformTask) -> Decision:
     choice = choose(report, shape, retracting)
     if choice.mode is not Mode.MAP:
         _refuse_operation(report, task)
-    return Decision(task, report, shape, retracting, choice)
+    return Decision(task, report, shape, retracting, choice, whole)
+
+
+def _needs_all(task: TransformTask) -> bool:
+    """Whether a query, which was found right before, is computed over all records, which are few.
+
+    Then it is planned once, over these.
+    """
+    names, columns, offsets = _relations(task.dataset, task.transform, task.inputs)
+    known = _RIGHT.get(_key(task.transform, names, columns, offsets))
+    return known is not None and not known.row_wise and not is_worth_it(task.inputs)
 
 
 def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
-    found = decide(spark, task)
+    found = decide(spark, task, whole=True)
     task = found.task
     result = known_result(found.report)
     names = [name for name in result.columns if name != task.vocab.event_time]
@@ -109,7 +129,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.STREAM if isinstance(found.shape, Windowed):
             made = _windows(spark, task, found.shape)
         case Mode.STREAM:
-            made = _pairs(spark, task)
+            made = _pairs(spark, found)
         case Mode.CHANGELOG:
             made, extent = _changelog(spark, found, schema, micros)
     parts, files = made
@@ -160,7 +180,10 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> Made:
     return _in_order_of_time(frame, task)
 
 
-def _pairs(spark: SparkSession, task: TransformTask) -> Made:
+def _pairs(spark: SparkSession, found: Decision) -> Made:
+    task = found.task
+    if found.whole and not any(each.earlier() for each in task.inputs):
+        return _in_order_of_time(known_result(found.report), task)  # all pairs are new
     frame = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
     return ((), set()) if frame is None else _in_order_of_time(frame, task)
 
@@ -176,7 +199,8 @@ def pairs(
     # New records of an input that no join reads make no pairs, and all pairs would come once more.
     read = inputs_of(plan, tuple(times))
     inputs = [each for each in task.inputs if each.alias.lower() in read]
-    return stream.new_pairs(spark, inputs, bounds_of(catalyst, plan, times), result)
+    bounds = bounds_of(catalyst, plan, times)
+    return stream.new_pairs(spark, inputs, bounds, result, task.scratch)
 
 
 def mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
@@ -224,9 +248,12 @@ def _changelog(
             return (parts, read), extent
     else:
         check_extent(task, None, in_full=True)
-    few.tune(spark, inputs.union(task.previous()))
-    history_views(spark, task, task.scratch)
-    plan, result = result_of(spark, steps_of(task.transform))
+    if found.whole:
+        plan, result = known_plan(found.report), known_result(found.report)
+    else:
+        few.tune(spark, inputs.union(task.previous()))
+        history_views(spark, task, task.scratch)
+        plan, result = result_of(spark, steps_of(task.transform))
     result = committed_form(result, micros)
     if task.previous():
         frame = changelog.difference(result, changelog.committed(spark, task, schema))
@@ -267,14 +294,11 @@ def checked(
     """
     for each in inputs:
         view(spark, each)
-    tables = versions_of(dataset, transform, inputs)
-    for table in tables:
+    for table in versions_of(dataset, transform, inputs):
         make_view(spark, table)
-    names = [each.alias for each in inputs] + [table.view for table in tables]
-    offsets = {each.alias.lower(): each.vocab.offset for each in inputs}
-    columns = [(e.alias, e.schema.serialize().to_pybytes(), e.vocab) for e in inputs]
+    names, columns, offsets = _relations(dataset, transform, inputs)
     like = fingerprint_of(transform, inputs, vocab)
-    report = _checked_steps(spark, dataset, transform, names, repr(columns), offsets, like)
+    report = _checked_steps(spark, dataset, transform, names, columns, offsets, like)
     frame = known_result(report)
     operation = _unfit_operation(frame, dataset, vocab)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
@@ -340,6 +364,25 @@ def preprocess(
     return frame, report.row_wise
 
 
+def _relations(
+    dataset: str, transform: TransformSql, inputs: Sequence[InputSlices]
+) -> tuple[list[str], str, Mapping[str, str]]:
+    """The names of what a query may read, a text of its columns, and the columns of offsets."""
+    names = [each.alias for each in inputs]
+    if transform.temporal_tables:
+        names += [table.view for table in versions_of(dataset, transform, inputs)]
+    columns = [(e.alias, e.schema.serialize().to_pybytes(), e.vocab) for e in inputs]
+    return names, repr(columns), {each.alias.lower(): each.vocab.offset for each in inputs}
+
+
+def _key(
+    transform: TransformSql, names: Sequence[str], columns: str, offsets: Mapping[str, str]
+) -> str:
+    """What checking a query depends on, as text."""
+    # Its chain pins a version, which the definition that was checked before had not yet.
+    return repr((replace(transform, version=None), names, columns, offsets))
+
+
 def _checked_steps(
     spark: SparkSession,
     dataset: str,
@@ -353,8 +396,7 @@ def _checked_steps(
 
     Or some with the same fingerprint, `like` them.
     """
-    # Its chain pins a version, which the definition that was checked before had not yet.
-    key = repr((replace(transform, version=None), names, columns, offsets))
+    key = _key(transform, names, columns, offsets)
     known = _RIGHT.get(key) or _RIGHT.get(like or key)
     if known is not None:
         plan, frame = result_of(spark, steps_of(in_spark(spark, transform, dataset, names)))
