@@ -111,6 +111,8 @@ def ingest(
     ]
     if parts:
         return result, pa.Table.from_batches(parts)
+    if result.rows is not None:
+        return result, result.rows.select(result.schema.names)
     return result, pq.read_table(result.parts[0], columns=result.schema.names)
 
 

@@ -153,7 +153,7 @@ def _merged(rows: pa.Table, task: IngestTask) -> tuple[pa.Table, Sequence[str]] 
                 rows = _unseen(rows, earlier, merge.primary_key)
             return rows, [vocab.event_time, ROW]
         case MergeStrategyChangelogStream():
-            rows = rows.append_column(PAIR, pa.array(_pairs(rows, merge.primary_key)))
+            rows = rows.append_column(PAIR, pa.array(_pairs(rows, merge.primary_key), pa.int64()))
             return rows, [*merge.primary_key, PAIR, OP]
     key, is_whole = merge.primary_key, isinstance(merge, MergeStrategySnapshot)
     hidden = (ROW, OP, FILE, TIMED, *key)
@@ -198,7 +198,8 @@ def _unseen(rows: pa.Table, earlier: pa.Table, key: Sequence[str]) -> pa.Table:
     both = pa.concat_tables([earlier.select(list(key)).cast(wanted.schema), wanted])
     numbers = numbers_of(both, key)
     seen = {*numbers[: earlier.num_rows]}
-    return rows.filter(pa.array([each not in seen for each in numbers[earlier.num_rows :]]))
+    new = [each not in seen for each in numbers[earlier.num_rows :]]
+    return rows.filter(pa.array(new, pa.bool_()))
 
 
 def _state(earlier: pa.Table, key: Sequence[str], task: IngestTask, schema: pa.Schema) -> pa.Table:

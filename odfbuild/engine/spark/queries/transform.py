@@ -58,7 +58,7 @@ _RIGHT: dict[str, Report] = {}
 """What was found of queries that are right, without their plans, by text and by fingerprint: a
 query is checked before anything runs, and runs then, often several times."""
 _COLUMNS: dict[str, pa.Schema] = {}
-"""The columns of results of right queries, by fingerprint."""
+"""The columns of results of right queries, by text and by fingerprint."""
 _REMEMBERED = 2_000
 
 
@@ -318,7 +318,8 @@ def result_columns(
 ) -> pa.Schema:
     """See `contract.Engine.validate`; a `request` is made once for all queries that are alike."""
     like = fingerprint_of(transform, inputs, vocab)
-    known = _COLUMNS.get(like or "")
+    key = _key(transform, *_relations(dataset, transform, inputs)) + repr(vocab)
+    known = _COLUMNS.get(key) or _COLUMNS.get(like or key)
     if known is not None:
         return known
     with request(dataset) as spark:
@@ -326,9 +327,10 @@ def result_columns(
         frame = known_result(report)
         micros = micros_of_step(frame.columns, inputs)
         schema = to_arrow_schema(frame, [vocab.event_time], micros, marked_uuids(frame))
+    if len(_COLUMNS) >= _REMEMBERED:
+        _COLUMNS.clear()
+    _COLUMNS[key] = schema
     if like is not None and holds_for_all(report, schema.names):
-        if len(_COLUMNS) >= _REMEMBERED:
-            _COLUMNS.clear()
         _COLUMNS[like] = schema
     return schema
 

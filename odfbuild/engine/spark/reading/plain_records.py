@@ -24,8 +24,8 @@ from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson
 _MICROS_UTC = pa.timestamp("us", "UTC")
 _UNUSUAL = re.compile(r"[\\\x00-\x08\x0b-\x1f]")
 _WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})", re.ASCII)
-_FRACTION = re.compile(r"(0|-?[1-9]\d{0,6})(\.\d{1,6})?", re.ASCII)
-_DIGITS = re.compile(r"(0|-?[1-9]\d*)(\.\d+)?", re.ASCII)
+_FRACTION = re.compile(r"(?!-[0.]*$)-?(0|[1-9]\d{0,6})(\.\d{1,6})?", re.ASCII)
+_DIGITS = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _DAY = re.compile(r"(1[6-9]|2\d)\d\d-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"(1[6-9]|2\d)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{3})?Z?", re.ASCII)
 
