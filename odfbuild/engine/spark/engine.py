@@ -32,17 +32,13 @@ from odfbuild.engine.spark.merging.earlier_records import set_up
 from odfbuild.engine.spark.merging.in_memory import merge_in_memory
 from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
+from odfbuild.engine.spark.queries.checked import preprocess, result_columns, screen
 from odfbuild.engine.spark.queries.checks import violations
 from odfbuild.engine.spark.queries.findings import place_at_run_time
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
 from odfbuild.engine.spark.queries.together import derive_together
-from odfbuild.engine.spark.queries.transform import (
-    derive,
-    preprocess,
-    result_columns,
-    screen,
-)
+from odfbuild.engine.spark.queries.transform import derive
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.read import can_be_together, read_source
 from odfbuild.engine.spark.results.executor import use, why_here

@@ -22,8 +22,8 @@ from odfbuild.engine.contract import Drift, IngestTask
 from odfbuild.engine.csv_records import unfolding_sql
 from odfbuild.engine.read_options import refuse_formats
 from odfbuild.engine.spark.internals.records import empty_frame
+from odfbuild.engine.spark.queries.checked import preprocess
 from odfbuild.engine.spark.queries.hidden_columns import hide
-from odfbuild.engine.spark.queries.transform import preprocess
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.changed_columns import committed_names, expected_columns, fitted
