@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ _TEXT = """account airport amount batch branch carrier channel city claim client
     student supplier survey tariff team ticket tool tower train truck unit vendor visit voyage
     ward yield zone"""
 _WORDS = _TEXT.split()
-_TYPES = {  # of odfbuild, of DuckDB, and a value
+_TYPES: dict[str, tuple[str, str, Callable[[random.Random], str]]] = {
     "int": ("INT", "integer", lambda choice: str(choice.randrange(1000))),
     "bigint": ("BIGINT", "bigint", lambda choice: str(choice.randrange(10**12))),
     "double": ("DOUBLE", "double", lambda choice: str(choice.randrange(10**6) / 8)),
@@ -41,6 +41,7 @@ _TYPES = {  # of odfbuild, of DuckDB, and a value
         lambda choice: f"{choice.randrange(10**6) / 100:.2f}",
     ),
 }
+"""Types of odfbuild and of DuckDB, and what makes a value."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def make_datasets(
     before, kinds = list(made), _in_turns(shapes or tuple(SHAPES), choice)
     derived = size - len(made)
     for layer in range(LAYERS):
-        current = []
+        current: list[Dataset] = []
         for _ in range(derived // LAYERS + (layer < derived % LAYERS)):
             first = choice.choice(before)
             second = choice.choice([one for one in choice.sample(made, 2) if one is not first])
@@ -101,7 +102,7 @@ def make_datasets(
     return made
 
 
-def _in_turns(each: Sequence[str], choice: random.Random):
+def _in_turns(each: Sequence[str], choice: random.Random) -> Iterator[str]:
     """All of them as often, in any order."""
     while True:
         yield from choice.sample(each, len(each))
