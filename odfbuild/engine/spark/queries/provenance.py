@@ -192,7 +192,7 @@ def _result(
             plan, name = traced()
             frame = _renamed(stream.closed_windows(spark, plan, step, decision.shape), name)
         case Mode.STREAM:
-            frame = pairs(spark, step, in_frame)
+            frame, _ = pairs(spark, step, in_frame)
         case Mode.CHANGELOG:
             history_views(spark, step)
             frame = in_frame()

@@ -166,15 +166,21 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> Made:
 def _pairs(spark: SparkSession, found: Decision) -> Made:
     task = found.task
     if found.whole and not any(each.earlier() for each in task.inputs):
-        return _in_order_of_time(known_result(found.report), task)  # all pairs are new
-    frame = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
-    return ((), set()) if frame is None else _in_order_of_time(frame, task)
+        # All pairs are new.
+        frame: DataFrame | None = known_result(found.report)
+        read = {file.resolve() for each in task.inputs for file in each.files}
+    else:
+        frame, read = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
+    return ((), set()) if frame is None else (_in_order_of_time(frame, task)[0], read)
 
 
 def pairs(
     spark: SparkSession, task: TransformTask, result: Callable[[], DataFrame]
-) -> DataFrame | None:
-    """What new records add to a join; `None` for nothing. `result` is the query over the views."""
+) -> tuple[DataFrame | None, set[Path]]:
+    """What new records add to a join; `None` for nothing. `result` is the query over the views.
+
+    Also the files that are read.
+    """
     plan, _ = result_of(spark, steps_of(task.transform))
     catalyst = Catalyst(spark)
     plan = catalyst.inline(plan)

@@ -143,8 +143,10 @@ def new_pairs(
     bounds: Bounds,
     result_of: Callable[[], DataFrame],
     scratch: Path,
-) -> DataFrame | None:
+) -> tuple[DataFrame | None, set[Path]]:
     """What new records add to a join in which each of `inputs` stands once; `None` for nothing.
+
+    Also the files that are read.
 
     Input by input: its new records joined with what the inputs before it held already, and with all
     that those behind it hold now. `bounds` say how far apart in time two records of a pair may be,
@@ -152,6 +154,7 @@ def new_pairs(
     Few records pass through the folder `scratch`.
     """
     found: DataFrame | None = None
+    seen: set[Path] = set()
     for number, fresh in enumerate(inputs):
         if not fresh.slices:
             continue
@@ -168,11 +171,12 @@ def new_pairs(
         ]
         if not all(read):  # nothing to join with
             continue
+        seen.update(file.path.resolve() for files in read for file in files)
         for other, (each, files) in enumerate(zip(inputs, read, strict=True)):
             _join_view(spark, each, files, scratch, new=other == number)
         pairs = result_of()
         found = pairs if found is None else found.unionAll(pairs)
-    return found
+    return found, seen
 
 
 def _within(files: Iterable[SliceFile], span: Times, each: InputSlices) -> list[SliceFile]:
