@@ -61,6 +61,9 @@ class _OneFile:
         store: Any = _Stored(self.file)
         return (CommittedSlice(store, WHOLE),) if self.file else ()
 
+    def is_short(self, records: int, blocks: int) -> bool:
+        return True
+
     def copies(self) -> MergedCopies:
         return NO_COPIES
 

@@ -37,7 +37,8 @@ from odfbuild.odf.model import (
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 _MOST_EARLIER = 20_000
-"""Earlier records up to this number are read here; of more, side-cars know what is needed."""
+_MOST_BLOCKS = 256
+"""Earlier records of so many blocks are read here; of more, side-cars know what is needed."""
 _MICROS_UTC = pa.timestamp("us", "UTC")
 
 
@@ -180,7 +181,7 @@ def _merged(rows: pa.Table, task: IngestTask) -> tuple[pa.Table, Sequence[str]] 
 def _earlier(task: IngestTask) -> pa.Table | None:
     """All earlier records, oldest first; `None` where there are none, or they are not read here."""
     schema = task.history_schema
-    if schema is None or sum(each.records for each in task.history.slices()) > _MOST_EARLIER:
+    if schema is None or not task.history.is_short(_MOST_EARLIER, _MOST_BLOCKS):
         return None
     tables = [pq.read_table(file) for file in task.history.files()]
     kinds = {each.name: each.type for each in schema}
