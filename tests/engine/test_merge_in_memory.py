@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.spark import engine as spark
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.merging import in_memory
 from odfbuild.engine.spark.merging.in_memory import merge_in_memory
 from odfbuild.engine.spark.reading.plain_records import plain_records
+from odfbuild.fallbacks import STRICT
 from odfbuild.odf.model import (
     MergeStrategy,
     MergeStrategyAppend,
@@ -315,6 +317,23 @@ def test_what_policies_decide_is_left_to_spark(more: dict[str, Any], tmp_path: P
     read = ReadStepCsv(header=True, ddl_schema=("event_time TIMESTAMP", "x INT"))
     assert merge_in_memory(task_of(file, read, MERGES["Append"])) is not None
     assert merge_in_memory(task_of(file, read, MERGES["Append"], **more)) is None
+
+
+def test_a_short_way_that_breaks_leaves_the_file_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(in_memory, "plain_records", broken)
+    file = tmp_path / "some.csv"
+    file.write_text("event_time,x\n2024-01-01 00:00:00,1\n")
+    read = ReadStepCsv(header=True, ddl_schema=("event_time TIMESTAMP", "x INT"))
+    task = task_of(file, read, MERGES["Append"])
+    with pytest.raises(RuntimeError, match="broken"):
+        merge_in_memory(task)
+    monkeypatch.delenv(STRICT)
+    assert merge_in_memory(task) is None
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from odfbuild.engine.spark.reading.plain_records import plain_records
 from odfbuild.engine.spark.reading.read import declared_columns, is_regular
 from odfbuild.engine.spark.results.hidden import FILE, OP, PAIR, ROW
 from odfbuild.engine.spark.results.sorted_parts import split_in_order
+from odfbuild.fallbacks import falling_back
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -44,6 +45,12 @@ _MICROS_UTC = pa.timestamp("us", "UTC")
 
 def merge_in_memory(task: IngestTask) -> EngineResult | None:
     """What `merge` gives for a file; `None` where it takes Spark to tell."""
+    with falling_back(__name__, f"Spark reads a file of '{task.dataset}'"):
+        return _in_memory(task)
+    return None
+
+
+def _in_memory(task: IngestTask) -> EngineResult | None:
     columns = declared_columns(task.read)
     if columns is None or not _is_plain(task, columns):
         return None
