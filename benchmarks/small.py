@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import varied
 from generate import WRITERS, make_graph
 
 HERE = Path(__file__).parent
@@ -162,6 +163,30 @@ def datasets(work: Path, size: int, dbt: str | None) -> None:
     show(f"odfbuild apply, {size} datasets", mine, *verdicts)
 
 
+def different(
+    work: Path, made: Sequence[varied.Dataset], seed: int, dbt: str | None, pipelines: str | None
+) -> float:
+    """First apply of datasets that all differ, beside other tools; its CPU."""
+    folder, size = work / f"different{seed}", len(made)
+    for kind, write in varied.WRITERS.items():
+        write(made, folder / kind)
+    verdicts = []
+    if dbt is not None:
+        build = (dbt, "build", "--profiles-dir", ".", "--quiet")
+        other = measure(build, folder / "dbt")
+        show(f"dbt build, DuckDB, {size} different datasets, seed {seed}", other)
+    mine = measure(APPLY, folder / "odf")
+    if dbt is not None:
+        verdicts.append(("wall, times dbt", mine.wall / other.wall, 1.0))
+    if pipelines is not None:
+        path = f"PATH={Path(pipelines).parent}:{os.environ['PATH']}"  # its script looks for Python
+        spark = measure(("env", path, pipelines, "run"), folder / "pipelines")
+        show(f"spark-pipelines run, {size} different datasets, seed {seed}", spark)
+        verdicts.append(("CPU, times spark-pipelines", mine.cpu / spark.cpu, 1.0))
+    show(f"odfbuild apply, {size} different datasets, seed {seed}", mine, *verdicts)
+    return mine.cpu
+
+
 def files(work: Path, number: int) -> None:
     """First apply of a root of `number` files of ten rows, and what each further file costs."""
     few = measure(APPLY, _root(work / "few", number // 10, 10))
@@ -254,17 +279,32 @@ def main() -> None:
     """Run everything, print the table as it grows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--datasets", type=int, default=1000, help="0: leave that out")
+    parser.add_argument("--different", type=int, default=400, help="that all differ; 0: leave out")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="of what differs")
+    parser.add_argument("--shapes", nargs="+", choices=list(varied.SHAPES), default=[])
+    parser.add_argument("--merges", nargs="+", choices=varied.MERGES, default=[])
+    parser.add_argument(
+        "--pipelines", type=os.path.abspath, help="program of Spark's declarative pipelines"
+    )
     parser.add_argument("--files", type=int, default=600, help="0: leave that out")
     parser.add_argument("--kinds", type=int, default=300, help="files of each kind; 0: leave out")
     parser.add_argument("--slices", type=int, default=5000, help="0: leave that out")
     parser.add_argument("--times", type=int, default=5, help="runs of each question")
-    parser.add_argument("--dbt", help="program of dbt with its DuckDB adapter")
+    parser.add_argument(
+        "--dbt", type=os.path.abspath, help="program of dbt with its DuckDB adapter"
+    )
     options = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="odfbuild-small-"))
     print("| command | CPU s | wall s | MiB | targets |\n| --- | ---: | ---: | ---: | --- |")
     try:
         if options.datasets:
             datasets(work, options.datasets, options.dbt)
+        if options.different:
+            costs = []
+            for seed in options.seeds:
+                made = varied.make_datasets(options.different, seed, options.shapes, options.merges)
+                costs.append(different(work, made, seed, options.dbt, options.pipelines))
+            print(f"from seed to seed: CPU differs by {max(costs) / min(costs) - 1:.0%} of 20%")
         if options.files:
             files(work, options.files)
         if options.kinds:

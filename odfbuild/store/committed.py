@@ -66,6 +66,17 @@ class Committed(Value):
         ]
         return len(events), tuple(found)
 
+    def is_short(self, records: int, blocks: int) -> bool:
+        """Whether there are at most so many records and blocks; reads the newest blocks only."""
+        for _, block in self.store.walk(self.head) if self.head is not None else ():
+            if block.sequence_number >= blocks:
+                return False
+            data = getattr(block.event, "new_data", None)
+            if data is not None:
+                end: int = data.offset_interval.end
+                return end < records
+        return True
+
     def copies(self) -> MergedCopies:
         """Files that stand in for several slices each."""
         return merged_copies(self.side_cars, self.store.path / "data")

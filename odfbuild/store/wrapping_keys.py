@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from odfbuild.errors import PersonalDataError, missing_extra
-from odfbuild.store.files import make_folder, write_file
+from odfbuild.store.files import folder_lock, make_folder, write_file
 
 _CONTEXT = b"odfbuild subject keys 1"
 _FEWEST_BYTES = 32
@@ -59,9 +59,13 @@ class SecretWrapping:
 
     def prepare(self) -> None:
         """Make the file where there is none, for its owner only."""
-        if self._variable is None and not self._file.exists():
-            make_folder(self._file.parent, mode=0o700)
-            write_file(self._file, base64.b64encode(secrets.token_bytes(64)) + b"\n", mode=0o600)
+        if self._variable is not None or self._file.exists():
+            return
+        make_folder(self._file.parent, mode=0o700)
+        with folder_lock(self._file.parent):
+            if not self._file.exists():  # what another one made meanwhile may be in use
+                key = base64.b64encode(secrets.token_bytes(64)) + b"\n"
+                write_file(self._file, key, mode=0o600)
 
     def wrap(self, key: bytes) -> bytes:
         """Encrypt by the secret."""

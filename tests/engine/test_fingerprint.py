@@ -7,7 +7,7 @@ import pytest
 
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.queries import transform
+from odfbuild.engine.spark.queries import checked
 from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
 from odfbuild.errors import Errors, OdfbuildError
 from odfbuild.odf.model import TemporalTable
@@ -117,8 +117,9 @@ def test_temporal_tables_and_steps_with_the_name_of_an_input_have_no_fingerprint
 def test_checking_queries_of_one_fingerprint_finds_the_same(
     spark_engine: SparkEngine, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transform, "_RIGHT", {})
-    monkeypatch.setattr(transform, "fingerprint_of", lambda *_: None)
+    monkeypatch.setattr(checked, "_RIGHT", {})
+    monkeypatch.setattr(checked, "_COLUMNS", {})
+    monkeypatch.setattr(checked, "fingerprint_of", lambda *_: None)
     found = defaultdict(list)
     for alias, number in GIVEN:
         query = sql(template.format(t=alias, n=number))
@@ -128,8 +129,9 @@ def test_checking_queries_of_one_fingerprint_finds_the_same(
         except (Errors, OdfbuildError):
             found[alike].append(None)
             continue
-        [report] = transform._RIGHT.values()
-        transform._RIGHT.clear()
+        [report] = checked._RIGHT.values()
+        checked._RIGHT.clear()
+        checked._COLUMNS.clear()
         if holds_for_all(report, schema.names):
             found[alike].append((schema, report.expressions))
     found.pop(None, None)
@@ -146,6 +148,6 @@ def test_spark_is_asked_once_for_the_queries_of_a_template(
     with monkeypatch.context() as patch:
         patch.setattr(SparkEngine, "request", None)
         assert spark_engine.validate("b", query, [_input("b")], VOCAB).equals(first)
-    monkeypatch.setattr(transform, "check_steps", None)
+    monkeypatch.setattr(checked, "check_steps", None)
     step = task(tmp_path, query, slices(tmp_path, rows(0, 6), alias="b"))
     assert read(spark_engine.transform(step).parts)["city"].to_pylist() == ["city-5"]

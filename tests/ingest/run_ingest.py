@@ -61,6 +61,9 @@ class _OneFile:
         store: Any = _Stored(self.file)
         return (CommittedSlice(store, WHOLE),) if self.file else ()
 
+    def is_short(self, records: int, blocks: int) -> bool:
+        return True
+
     def copies(self) -> MergedCopies:
         return NO_COPIES
 
@@ -111,6 +114,8 @@ def ingest(
     ]
     if parts:
         return result, pa.Table.from_batches(parts)
+    if result.rows is not None:
+        return result, result.rows.select(result.schema.names)
     return result, pq.read_table(result.parts[0], columns=result.schema.names)
 
 

@@ -125,6 +125,25 @@ def test_any_range_of_a_chain_reads_the_same_through_copies(
     assert fewer > 50
 
 
+def test_a_chain_says_whether_it_is_short_by_its_newest_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = chain(tmp_path)
+    assert committed(made).is_short(0, 1_000)
+    grow(made, 4, rows=3)
+    known = committed(made)
+    assert known.is_short(12, 1_000)
+    assert not known.is_short(11, 1_000)
+    assert not known.is_short(12, 4)
+    reads: list[object] = []
+    read = type(made.store).read_block
+    monkeypatch.setattr(
+        type(made.store), "read_block", lambda *given: (reads.append(given[1]), read(*given))[1]
+    )
+    assert known.is_short(12, 1_000)
+    assert len(reads) == 1
+
+
 def test_few_files_are_left_of_many_slices_and_each_record_was_written_a_few_times(
     tmp_path: Path, eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, get_ident
 
 import pytest
 from hypothesis import given, settings
@@ -322,3 +324,28 @@ def test_keys_lie_in_a_store_of_objects(tmp_path: Path, monkeypatch: pytest.Monk
         assert opened().ensure(SUBJECTS[:40]).keys() == set(SUBJECTS[10:40])
     finally:
         server.stop()
+
+
+def test_a_wrapping_key_is_made_once_though_many_need_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "keys" / "wrapping-key"
+    every = Barrier(4)
+    exists = Path.exists
+    waited: set[int] = set()
+
+    def found(path: Path, **options: bool) -> bool:
+        there = exists(path, **options)
+        if path == file and get_ident() not in waited:
+            waited.add(get_ident())
+            every.wait(60)  # all of them look before one makes it
+        return there
+
+    monkeypatch.setattr(Path, "exists", found)
+
+    def made(_: int) -> bytes:
+        SecretWrapping(str(file), tmp_path).prepare()
+        return file.read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len({*pool.map(made, range(4))}) == 1

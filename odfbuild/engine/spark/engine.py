@@ -30,19 +30,16 @@ from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
 from odfbuild.engine.spark.internals.status import fault_of, stages
 from odfbuild.engine.spark.merging.earlier_records import set_up
+from odfbuild.engine.spark.merging.in_memory import merge_in_memory
 from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
+from odfbuild.engine.spark.queries.checked import preprocess, result_columns, screen
 from odfbuild.engine.spark.queries.checks import violations
 from odfbuild.engine.spark.queries.findings import place_at_run_time
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
 from odfbuild.engine.spark.queries.together import derive_together
-from odfbuild.engine.spark.queries.transform import (
-    derive,
-    preprocess,
-    result_columns,
-    screen,
-)
+from odfbuild.engine.spark.queries.transform import derive
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.read import can_be_together, read_source
 from odfbuild.engine.spark.results.executor import use, why_here
@@ -187,6 +184,9 @@ class SparkEngine:
 
     def ingest(self, task: IngestTask) -> EngineResult:
         """See `contract.Engine`."""
+        done = merge_in_memory(task) if self._session.remote is None else None
+        if done is not None:
+            return done
         reached = replace(task, file=self._session.within_reach(task.file, task.scratch))
 
         def work(again: bool) -> EngineResult:
@@ -208,6 +208,10 @@ class SparkEngine:
         session = self._session
         if session.remote is not None or not can_be_together(tasks):
             return None
+        if tasks[0].dataset != tasks[-1].dataset:
+            done = [merge_in_memory(each) for each in tasks]
+            if all(done):
+                return [each for each in done if each is not None]
         reached = [replace(e, file=session.within_reach(e.file, e.scratch)) for e in tasks]
 
         def work(again: bool) -> Sequence[EngineResult] | None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices
-from odfbuild.engine.spark.queries import transform
+from odfbuild.engine.spark.queries import checked
 from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 from odfbuild.odf.vocabulary import Vocabulary
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
@@ -48,7 +48,7 @@ def test_a_query_that_was_found_right_is_not_checked_again_when_its_chain_pins_a
 ) -> None:
     query = sql("SELECT event_time, population + 7 AS pinned FROM cities")
     spark_engine.validate("d", query, [CITIES], VOCAB)
-    monkeypatch.setattr(transform, "check_steps", None)
+    monkeypatch.setattr(checked, "check_steps", None)
     step = task(tmp_path, replace(query, version="4.3.0"), slices(tmp_path, rows(0, 3)))
     assert read(spark_engine.transform(step).parts)["pinned"].to_pylist() == [7, 8, 9]
 

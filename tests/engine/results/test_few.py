@@ -15,9 +15,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from odfbuild.engine.contract import QueryTask
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.checked import checked
 from odfbuild.engine.spark.queries.inputs import new_records
 from odfbuild.engine.spark.queries.modes.map import increment_view
-from odfbuild.engine.spark.queries.transform import checked
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import read_slices

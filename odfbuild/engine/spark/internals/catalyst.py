@@ -80,7 +80,11 @@ class Catalyst:
         return DataFrame(self._known.datasets.ofRows(self._session, plan._java), self._spark)
 
     def show(self, frame: DataFrame, name: str) -> None:
-        """Make `frame` the view `name`, in place of an earlier one.
+        """Make `frame` the view `name`, in place of an earlier one."""
+        self.show_plan(plan_of(frame), name)
+
+    def show_plan(self, plan: Node, name: str) -> None:
+        """Make an analysed plan the view `name`.
 
         Spark's own way is a query of its own, which is planned and told to everybody who listens.
         """
@@ -93,7 +97,7 @@ class Catalyst:
             known.nothing,
             known.no_properties,
             known.nothing,
-            plan_of(frame)._java,
+            plan._java,
             False,  # may exist: replaced
             True,
             known.local_view,
@@ -101,6 +105,12 @@ class Catalyst:
             True,  # analysed
             known.no_items,
         ).run(self._session)
+
+    def is_at_hand(self, plan: Node) -> bool:
+        """Whether all that an analysed plan reads are records that stand in it."""
+        leaves = items(plan._java.collectLeaves())
+        local = all(self._known.local.isInstance(each) for each in leaves)
+        return local and bool(plan._java.subqueriesAll().isEmpty())
 
     def are_same(self, one: DataFrame, other: DataFrame) -> bool:
         """Whether Spark's optimiser makes the same of both, whatever results it has cached."""
@@ -276,6 +286,10 @@ class Builder:
         """The first `rows` rows of each partition of `child`."""
         most = self._new("Literal", rows, self._known.whole_number)
         return self._new("LocalLimit", most, child)
+
+    def in_one_part(self, child: Node) -> Node:
+        """`child` in one partition."""
+        return self._new("Repartition", 1, False, child)
 
     def field_of(self, column: Node, name: str) -> Node:
         """A field of a column with fields."""

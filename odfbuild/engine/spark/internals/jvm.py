@@ -38,6 +38,7 @@ CONSTRUCTORS = {
     EXPRESSIONS + "Inline": "Expression",
     EXPRESSIONS + "UnixMicros": "Expression",
     EXPRESSIONS + "MicrosToTimestamp": "Expression",
+    PLANS + "Repartition": "int boolean LogicalPlan",
     CATALYST + "TableIdentifier": "String",
     SQL + "execution.command.CreateViewCommand": "TableIdentifier Seq Option Option Map Option"
     " LogicalPlan boolean boolean ViewType ViewSchemaMode boolean Seq",

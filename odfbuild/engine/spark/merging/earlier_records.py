@@ -30,6 +30,9 @@ from odfbuild.records.key_index import KeyIndex, key_index
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_FEW_RECORDS = 100_000
+_FEW_BLOCKS = 256
+"""Up to so many earlier records may be few, by the size of their files."""
 SMALL_BATCH_BYTES = 64 << 20
 SMALL_BATCH_ROWS = 2_000_000
 """Keys of batches up to this size are looked up one by one, in the memory of one process."""
@@ -37,8 +40,11 @@ SMALL_BATCH_ROWS = 2_000_000
 
 def set_up(spark: SparkSession, tasks: Sequence[IngestTask]) -> None:
     """Set up the session of files that are read together, before anything of them is read."""
+    history, files = tasks[0].history, [each.file for each in tasks]
     if not _may_read_slices(tasks[0]):
-        few.tune(spark, [each.file for each in tasks])
+        few.tune(spark, files)
+    elif history.is_short(_FEW_RECORDS, _FEW_BLOCKS):
+        few.tune(spark, [*files, *history.files()])
 
 
 def _may_read_slices(task: IngestTask) -> bool:

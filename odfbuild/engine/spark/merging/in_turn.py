@@ -49,9 +49,9 @@ def differences_in_turn(
     rows = rows.sort_by([(FILE, "ascending"), (ROW, "ascending")])
     data = rows.drop_columns([FILE, ROW, OP, TIMED])
     whole = pa.concat_tables([state.select(data.column_names).cast(data.schema), data])
-    keys = _numbers(whole, key)
-    values = _numbers(whole, [name for name in compared if name != event_time])
-    times = _numbers(whole, [name for name in compared if name == event_time])
+    keys = numbers_of(whole, key)
+    values = numbers_of(whole, [name for name in compared if name != event_time])
+    times = numbers_of(whole, [name for name in compared if name == event_time])
     before = state.num_rows
     timed = [True] * before + rows[TIMED].to_pylist()
     operations = [APPEND] * before + rows[OP].to_pylist()
@@ -80,7 +80,7 @@ def differences_in_turn(
     return result.append_column(OP, pa.array(told[:, 1], pa.int32()))
 
 
-def _numbers(table: pa.Table, names: Sequence[str]) -> list[int]:
+def numbers_of(table: pa.Table, names: Sequence[str]) -> list[int]:
     """A number for each row, the same for those that are equal in these columns."""
     numbers = np.zeros(table.num_rows, np.int64)
     for name in names:

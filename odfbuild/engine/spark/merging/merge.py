@@ -340,9 +340,14 @@ def _result_schema(
     micros: Micros,
     uuids: Uuids,
 ) -> pa.Schema:
-    """Schema of the result; without preprocessing columns are as declared, attributes included."""
     vocab = task.vocab
     schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time], micros, uuids)
+    return result_schema(schema, task, declared)
+
+
+def result_schema(schema: pa.Schema, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
+    """`schema` of the result; without preprocessing columns are as declared, with attributes."""
+    vocab = task.vocab
     if declared is None or task.preprocess is not None:
         return schema
     return as_declared(schema, declared, vocab)

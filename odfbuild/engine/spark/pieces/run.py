@@ -27,9 +27,9 @@ from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import executor_addresses
 from odfbuild.engine.spark.pieces import tasks
 from odfbuild.engine.spark.pieces.shipped import ship
+from odfbuild.engine.spark.queries.checked import checked, known_result
 from odfbuild.engine.spark.queries.foreign import in_spark
 from odfbuild.engine.spark.queries.step import steps_of
-from odfbuild.engine.spark.queries.transform import checked, known_result
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results.frames import in_views, marked
 from odfbuild.errors import EngineProblem

@@ -24,6 +24,7 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.precision import Micros, micros_in
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.queries.checked import known_plan
 from odfbuild.engine.spark.queries.column_sources import ColumnSources
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.modes import stream
@@ -31,7 +32,7 @@ from odfbuild.engine.spark.queries.modes.shape import Windowed
 from odfbuild.engine.spark.queries.row_sources import RowSources
 from odfbuild.engine.spark.queries.step import history_views, steps_of
 from odfbuild.engine.spark.queries.temporal import versions_of
-from odfbuild.engine.spark.queries.transform import Decision, decide, known_plan, pairs
+from odfbuild.engine.spark.queries.transform import Decision, decide, pairs
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
@@ -191,7 +192,7 @@ def _result(
             plan, name = traced()
             frame = _renamed(stream.closed_windows(spark, plan, step, decision.shape), name)
         case Mode.STREAM:
-            frame = pairs(spark, step, in_frame)
+            frame, _ = pairs(spark, step, in_frame)
         case Mode.CHANGELOG:
             history_views(spark, step)
             frame = in_frame()

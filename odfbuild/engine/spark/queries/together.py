@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformResult, TransformTask
 from odfbuild.engine.precision import micros_of_step
+from odfbuild.engine.spark.queries.checked import checked, known_plan, known_result
 from odfbuild.engine.spark.queries.inputs import has_operations
 from odfbuild.engine.spark.queries.modes import map
-from odfbuild.engine.spark.queries.transform import checked, known_plan, known_result, mapped
+from odfbuild.engine.spark.queries.transform import mapped
 from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.results.local_rows import is_alike
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory

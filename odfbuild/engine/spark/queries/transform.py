@@ -1,9 +1,8 @@
-"""Transformations and preprocessing: checked queries over views."""
+"""Steps of transformations: how each is carried out, and what it gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,46 +19,31 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import CANCELLED, fault_of
 from odfbuild.engine.spark.queries.changes_of_parts import changes_of_parts
-from odfbuild.engine.spark.queries.findings import Report, unfit_columns
-from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
-from odfbuild.engine.spark.queries.foreign import as_written, differences, in_spark
-from odfbuild.engine.spark.queries.hidden_columns import Carrier
-from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
+from odfbuild.engine.spark.queries.checked import checked, found_before, known_plan, known_result
+from odfbuild.engine.spark.queries.findings import Report
+from odfbuild.engine.spark.queries.foreign import in_spark
+from odfbuild.engine.spark.queries.inputs import has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, inputs_of, shape_of
 from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
-from odfbuild.engine.spark.queries.temporal import make_view, versions_of, views_of
 from odfbuild.engine.spark.queries.ties import is_collated
-from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
+from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import computes_here, write_parts
-from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
+from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
-from odfbuild.errors import Errors, QueryError
+from odfbuild.errors import QueryError
 from odfbuild.fallbacks import fell_back
-from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import SUBQUERY, Choice, Mode
-from odfbuild.sql.translate.runnable import is_spark, runnable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-    from odfbuild.odf.model import TransformSql
-
-
-_RIGHT: dict[str, Report] = {}
-"""What was found of queries that are right, without their plans, by text and by fingerprint: a
-query is checked before anything runs, and runs then, often several times."""
-_COLUMNS: dict[str, pa.Schema] = {}
-"""The columns of results of right queries, by fingerprint."""
-_REMEMBERED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +51,7 @@ class Decision:
     """How a step is carried out: what checking the query found, and the mode that fits.
 
     The task's queries are in the SQL of the engine. `retracting` are inputs that hold retractions.
+    Plan and result of the report stand over what is new of the inputs, or over their `whole` state.
     """
 
     task: TransformTask
@@ -74,12 +59,21 @@ class Decision:
     shape: Windowed | Joined | None
     retracting: Sequence[str]
     choice: Choice
+    whole: bool = False
 
 
-def decide(spark: SparkSession, task: TransformTask) -> Decision:
-    """Check a query over views of what is new, and choose the mode."""
-    # Most queries handle each record alone, and are checked over what they are to read.
+def decide(spark: SparkSession, task: TransformTask, *, whole: bool = False) -> Decision:
+    """Check a query and choose the mode.
+
+    With `whole`, views are those of all records where a query is known to need them, if they are
+    few.
+    """
     view = partial(map.increment_view, task.scratch)
+    whole = whole and _needs_all(task) and computes_here(spark)
+    if whole:
+        few.tune(spark, {*task.previous(), *(f for each in task.inputs for f in each.all_files())})
+        view = partial(changelog.history_view, scratch=task.scratch)
+    # Most queries handle each record alone, and are checked over what they are to read.
     report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab, view=view)
     tables = [each.alias for each in task.inputs]
     task = replace(task, transform=in_spark(spark, task.transform, task.dataset, tables))
@@ -88,12 +82,21 @@ def decide(spark: SparkSession, task: TransformTask) -> Decision:
     choice = choose(report, shape, retracting)
     if choice.mode is not Mode.MAP:
         _refuse_operation(report, task)
-    return Decision(task, report, shape, retracting, choice)
+    return Decision(task, report, shape, retracting, choice, whole)
+
+
+def _needs_all(task: TransformTask) -> bool:
+    """Whether a query, which was found right before, is computed over all records, which are few.
+
+    Then it is planned once, over these.
+    """
+    known = found_before(task.dataset, task.transform, task.inputs)
+    return known is not None and not known.row_wise and not is_worth_it(task.inputs)
 
 
 def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
-    found = decide(spark, task)
+    found = decide(spark, task, whole=True)
     task = found.task
     result = known_result(found.report)
     names = [name for name in result.columns if name != task.vocab.event_time]
@@ -109,7 +112,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.STREAM if isinstance(found.shape, Windowed):
             made = _windows(spark, task, found.shape)
         case Mode.STREAM:
-            made = _pairs(spark, task)
+            made = _pairs(spark, found)
         case Mode.CHANGELOG:
             made, extent = _changelog(spark, found, schema, micros)
     parts, files = made
@@ -160,15 +163,24 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> Made:
     return _in_order_of_time(frame, task)
 
 
-def _pairs(spark: SparkSession, task: TransformTask) -> Made:
-    frame = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
-    return ((), set()) if frame is None else _in_order_of_time(frame, task)
+def _pairs(spark: SparkSession, found: Decision) -> Made:
+    task = found.task
+    if found.whole and not any(each.earlier() for each in task.inputs):
+        # All pairs are new.
+        frame: DataFrame | None = known_result(found.report)
+        read = {file.resolve() for each in task.inputs for file in each.files}
+    else:
+        frame, read = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
+    return ((), set()) if frame is None else (_in_order_of_time(frame, task)[0], read)
 
 
 def pairs(
     spark: SparkSession, task: TransformTask, result: Callable[[], DataFrame]
-) -> DataFrame | None:
-    """What new records add to a join; `None` for nothing. `result` is the query over the views."""
+) -> tuple[DataFrame | None, set[Path]]:
+    """What new records add to a join; `None` for nothing. `result` is the query over the views.
+
+    Also the files that are read.
+    """
     plan, _ = result_of(spark, steps_of(task.transform))
     catalyst = Catalyst(spark)
     plan = catalyst.inline(plan)
@@ -176,7 +188,8 @@ def pairs(
     # New records of an input that no join reads make no pairs, and all pairs would come once more.
     read = inputs_of(plan, tuple(times))
     inputs = [each for each in task.inputs if each.alias.lower() in read]
-    return stream.new_pairs(spark, inputs, bounds_of(catalyst, plan, times), result)
+    bounds = bounds_of(catalyst, plan, times)
+    return stream.new_pairs(spark, inputs, bounds, result, task.scratch)
 
 
 def mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
@@ -224,9 +237,12 @@ def _changelog(
             return (parts, read), extent
     else:
         check_extent(task, None, in_full=True)
-    few.tune(spark, inputs.union(task.previous()))
-    history_views(spark, task, task.scratch)
-    plan, result = result_of(spark, steps_of(task.transform))
+    if found.whole:
+        plan, result = known_plan(found.report), known_result(found.report)
+    else:
+        few.tune(spark, inputs.union(task.previous()))
+        history_views(spark, task, task.scratch)
+        plan, result = result_of(spark, steps_of(task.transform))
     result = committed_form(result, micros)
     if task.previous():
         frame = changelog.difference(result, changelog.committed(spark, task, schema))
@@ -252,63 +268,6 @@ def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
     )
 
 
-def checked(
-    spark: SparkSession,
-    dataset: str,
-    transform: TransformSql,
-    inputs: Sequence[InputSlices],
-    vocab: Vocabulary,
-    view: Callable[[SparkSession, InputSlices], None] = empty_view,
-) -> Report:
-    """What there is to know of a transformation of a derivative without reading data.
-
-    `view` makes the views of inputs, over which `plan` and `result` of the report stand.
-    Raises `Errors` with all problems.
-    """
-    for each in inputs:
-        view(spark, each)
-    tables = versions_of(dataset, transform, inputs)
-    for table in tables:
-        make_view(spark, table)
-    names = [each.alias for each in inputs] + [table.view for table in tables]
-    offsets = {each.alias.lower(): each.vocab.offset for each in inputs}
-    columns = [(e.alias, e.schema.serialize().to_pybytes(), e.vocab) for e in inputs]
-    like = fingerprint_of(transform, inputs, vocab)
-    report = _checked_steps(spark, dataset, transform, names, repr(columns), offsets, like)
-    frame = known_result(report)
-    operation = _unfit_operation(frame, dataset, vocab)
-    problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
-    problems += [operation] if operation else []
-    if problems:
-        raise Errors(problems)
-    report.result = _with_operation(frame, vocab)
-    return report
-
-
-def result_columns(
-    request: Callable[[str], AbstractContextManager[SparkSession]],
-    dataset: str,
-    transform: TransformSql,
-    inputs: Sequence[InputSlices],
-    vocab: Vocabulary,
-) -> pa.Schema:
-    """See `contract.Engine.validate`; a `request` is made once for all queries that are alike."""
-    like = fingerprint_of(transform, inputs, vocab)
-    known = _COLUMNS.get(like or "")
-    if known is not None:
-        return known
-    with request(dataset) as spark:
-        report = checked(spark, dataset, transform, inputs, vocab)
-        frame = known_result(report)
-        micros = micros_of_step(frame.columns, inputs)
-        schema = to_arrow_schema(frame, [vocab.event_time], micros, marked_uuids(frame))
-    if like is not None and holds_for_all(report, schema.names):
-        if len(_COLUMNS) >= _REMEMBERED:
-            _COLUMNS.clear()
-        _COLUMNS[like] = schema
-    return schema
-
-
 def _refuse_operation(report: Report, task: TransformTask) -> None:
     if task.vocab.operation_type in known_result(report).columns:
         raise QueryError(
@@ -318,170 +277,3 @@ def _refuse_operation(report: Report, task: TransformTask) -> None:
             dataset=task.dataset,
             help="leave it out: odfbuild finds out by itself what to retract or correct",
         )
-
-
-def preprocess(
-    spark: SparkSession, dataset: str, transform: TransformSql, carried: Sequence[str] = ()
-) -> tuple[DataFrame, bool]:
-    """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows.
-
-    Where it does, it has the hidden columns `carried` of that view, too.
-    """
-    columns = spark.table("input").schema.json()
-    report = _checked_steps(spark, dataset, transform, ["input"], columns)
-    frame = known_result(report)
-    problems = unfit_columns(frame, dataset)
-    if problems:
-        raise Errors(problems)
-    if carried and report.row_wise:
-        catalyst = Catalyst(spark)
-        carrier = Carrier(catalyst, ["input"], carried)
-        frame = catalyst.frame(carrier.carry(catalyst.inline(known_plan(report))))
-    return frame, report.row_wise
-
-
-def _checked_steps(
-    spark: SparkSession,
-    dataset: str,
-    transform: TransformSql,
-    names: Sequence[str],
-    columns: str,
-    offsets: Mapping[str, str] = NO_OFFSETS,
-    like: str | None = None,
-) -> Report:
-    """Check queries, unless they were found right over inputs with the same `columns` before.
-
-    Or some with the same fingerprint, `like` them.
-    """
-    # Its chain pins a version, which the definition that was checked before had not yet.
-    key = repr((replace(transform, version=None), names, columns, offsets))
-    known = _RIGHT.get(key) or _RIGHT.get(like or key)
-    if known is not None:
-        plan, frame = result_of(spark, steps_of(in_spark(spark, transform, dataset, names)))
-        return replace(known, plan=plan, result=frame)
-    with as_written(transform):
-        steps = steps_of(in_spark(spark, transform, dataset, names))
-        report = check_steps(spark, dataset, steps, names, offsets)
-        problems = [*report.errors, *report.order_bound]
-        if report.plan is not None and not problems and not is_spark(transform):
-            engine = transform.engine.lower()
-            problems = differences(Catalyst(spark), report.plan, dataset, engine)
-        _raise_first_of_each(problems)
-    if len(_RIGHT) >= _REMEMBERED:
-        _RIGHT.clear()
-    found = replace(report, plan=None, result=None)
-    _RIGHT[key] = found
-    if like is not None and holds_for_all(found, known_result(report).columns):
-        _RIGHT[like] = found
-    return report
-
-
-def screen(
-    spark: SparkSession, dataset: str, transform: TransformSql, inputs: Sequence[str]
-) -> None:
-    """What can be told of queries before any column of their inputs is known; raises `Errors`."""
-    names = [*inputs, *views_of(transform)]
-    with as_written(transform):
-        steps = steps_of(runnable(transform, dataset))
-        _raise_first_of_each(screen_steps(spark, dataset, steps, names))
-
-
-def known_plan(report: Report) -> Node:
-    """The analysed plan of a query that was found right."""
-    if report.plan is None:
-        raise AssertionError("a query without errors has a plan")
-    return report.plan
-
-
-def known_result(report: Report) -> DataFrame:
-    """The result of a query that was found right."""
-    if report.result is None:
-        raise AssertionError("a query without errors has a result")
-    return report.result
-
-
-def _raise_first_of_each(problems: Sequence[QueryError]) -> None:
-    """Raise all problems, each message and place once."""
-    unique = {(error.message, str(error.location)): error for error in problems}
-    if len(unique) == 1:
-        raise next(iter(unique.values()))
-    if unique:
-        raise Errors(unique.values())
-
-
-def _system_columns(frame: DataFrame, dataset: str, vocab: Vocabulary) -> list[QueryError]:
-    errors = []
-    names = {name.lower(): name for name in frame.columns}
-    for name in (vocab.offset, vocab.system_time):
-        if name.lower() in names:
-            errors.append(
-                QueryError(
-                    f"the result has a column '{name}', which is a system column",
-                    code="E0514",
-                    dataset=dataset,
-                    help=f"leave it out, or rename it: {name} AS source_{name}",
-                )
-            )
-    event_time = next((f for f in frame.schema.fields if f.name == vocab.event_time), None)
-    if event_time is None:
-        errors.append(
-            QueryError(
-                f"the result has no column '{vocab.event_time}'",
-                code="E0515",
-                dataset=dataset,
-                help=f"select {vocab.event_time}: every record needs the time at which its event "
-                "happened",
-            )
-        )
-    elif event_time.dataType.typeName() not in ("timestamp", "timestamp_ntz", "date"):
-        errors.append(
-            QueryError(
-                f"'{vocab.event_time}' is {event_time.dataType.simpleString()}, "
-                "not a timestamp or date",
-                code="E0516",
-                dataset=dataset,
-                help=f"CAST({vocab.event_time} AS TIMESTAMP)",
-            )
-        )
-    return errors
-
-
-def _unfit_operation(frame: DataFrame, dataset: str, vocab: Vocabulary) -> QueryError | None:
-    name = vocab.operation_type
-    field = next((f for f in frame.schema.fields if f.name.lower() == name.lower()), None)
-    if field is None:
-        return None
-    if field.name != name:
-        message = (
-            f"the result has a column '{field.name}', which is a system column but for its case"
-        )
-        help_ = f"leave it out, or write it as `{name}`"
-    elif field.dataType.typeName() not in ("byte", "short", "integer"):
-        kind = field.dataType.simpleString().upper()
-        message = f"'{name}' is {kind}, but an operation is a small number"
-        help_ = f"CAST({name} AS INT)"
-    else:
-        return None
-    return QueryError(
-        message,
-        code="E0514",
-        dataset=dataset,
-        notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
-        help=help_,
-    )
-
-
-def _with_operation(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
-    """Operations as int, where the query carries them; a code that is none makes it fail."""
-    if vocab.operation_type not in frame.columns:
-        return frame
-    name = quote(vocab.operation_type)
-    found = f"coalesce(CAST({name} AS STRING), 'NULL')"
-    why = f"concat('a record of the result has ', {found}, ', which is no operation (0 to 3)')"
-    operation = (
-        f"CASE WHEN {name} BETWEEN 0 AND 3 THEN CAST({name} AS INT) "
-        f"ELSE CAST(raise_error({why}) AS INT) END AS {name}"
-    )
-    return frame.selectExpr(
-        *(operation if c == vocab.operation_type else quote(c) for c in frame.columns)
-    )

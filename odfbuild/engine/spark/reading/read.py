@@ -22,8 +22,8 @@ from odfbuild.engine.contract import Drift, IngestTask
 from odfbuild.engine.csv_records import unfolding_sql
 from odfbuild.engine.read_options import refuse_formats
 from odfbuild.engine.spark.internals.records import empty_frame
+from odfbuild.engine.spark.queries.checked import preprocess
 from odfbuild.engine.spark.queries.hidden_columns import hide
-from odfbuild.engine.spark.queries.transform import preprocess
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.changed_columns import committed_names, expected_columns, fitted
@@ -152,11 +152,12 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
         if len(names) < len(tasks) or not by_file or not all(map(first.is_like, tasks)):
             return False
         # Of each dataset the columns would be inferred from its own file.
-        return declared_columns(first.read) is not None and all(map(_is_regular, tasks))
-    return first.history_schema is not None and all(map(_is_regular, tasks))
+        return declared_columns(first.read) is not None and all(map(is_regular, tasks))
+    return first.history_schema is not None and all(map(is_regular, tasks))
 
 
-def _is_regular(task: IngestTask) -> bool:
+def is_regular(task: IngestTask) -> bool:
+    """Whether a file is read as it is declared, with nothing left out or fitted."""
     return (
         not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"

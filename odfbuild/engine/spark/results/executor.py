@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
+from odfbuild.engine.spark.internals.catalyst import plan_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.counted import write_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from odfbuild.engine.spark.internals.node import Node
 
 
 THROWN_AWAY = {
@@ -74,10 +77,11 @@ def computes_here(spark: SparkSession) -> bool:
     return spark not in _others
 
 
-def in_one_part(frame: DataFrame) -> DataFrame:
-    """Few records in one partition; more, and those that are computed elsewhere, as they are."""
+def in_one_part(frame: DataFrame) -> Node:
+    """The plan of few records in one partition; of more, or if computed elsewhere, as it is."""
     spark = frame.sparkSession
-    return few.in_one_part(frame) if computes_here(spark) and few.is_short(spark) else frame
+    here = computes_here(spark) and few.is_short(spark)
+    return few.in_one_part(frame) if here else plan_of(frame)
 
 
 def why_here(spark: SparkSession) -> str:

@@ -21,6 +21,8 @@ from odfbuild.engine.spark.results.local_rows import MOST_BYTES, collected, comp
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from odfbuild.engine.spark.internals.node import Node
+
 _FEW_BYTES = 2 << 20
 """Input files up to this size, about 100 000 records, are read and grouped by one task."""
 _COLLECTED_ROWS = 20_000
@@ -66,10 +68,10 @@ def is_short(spark: SparkSession) -> bool:
     return marked == "true"
 
 
-def in_one_part(frame: DataFrame) -> DataFrame:
+def in_one_part(frame: DataFrame) -> Node:
     """Few records in one partition: nothing has to be exchanged to join, group or sort them."""
     set_up(frame.sparkSession, _IN_ONE_PART)
-    return frame.coalesce(1)
+    return Catalyst(frame.sparkSession).build.in_one_part(plan_of(frame))
 
 
 def collect(frame: DataFrame, folder: Path) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from odfbuild.engine.settings import STEP_SECONDS
+from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.errors import Code, QueryError
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _too_long(dataset: str, seconds: float) -> QueryError:
 
 def files_read(frame: DataFrame, task: TransformTask) -> set[Path]:
     """What the plan of `frame` reads; `QueryError` E0504 for other files than those of `task`."""
+    if Catalyst(frame.sparkSession).is_at_hand(plan_of(frame)):
+        return set()  # Spark itself plans all of it to tell
     read = {Path(unquote(urlparse(uri).path)).resolve() for uri in frame.inputFiles()}
     others = read - {file.resolve() for each in task.inputs for file in each.files}
     if others:  # most steps read what is new, and need not list the rest

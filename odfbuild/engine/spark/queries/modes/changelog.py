@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, TransformTask
-from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.inputs import state, weight
 from odfbuild.engine.spark.queries.modes import corrections
@@ -41,7 +41,8 @@ def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = 
     With a folder `scratch`, few records pass through it.
     """
     frame = state(spark, each, each.all_files(), scratch)
-    Catalyst(spark).show(frame if scratch is None else in_one_part(frame), each.alias)
+    plan = plan_of(frame) if scratch is None else in_one_part(frame)
+    Catalyst(spark).show_plan(plan, each.alias)
 
 
 def committed(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> DataFrame:

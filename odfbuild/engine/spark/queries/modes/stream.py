@@ -142,39 +142,58 @@ def new_pairs(
     inputs: Sequence[InputSlices],
     bounds: Bounds,
     result_of: Callable[[], DataFrame],
-) -> DataFrame | None:
+    scratch: Path,
+) -> tuple[DataFrame | None, set[Path]]:
     """What new records add to a join in which each of `inputs` stands once; `None` for nothing.
+
+    Also the files that are read.
 
     Input by input: its new records joined with what the inputs before it held already, and with all
     that those behind it hold now. `bounds` say how far apart in time two records of a pair may be,
     so that only files with such records are read. `result_of` is the query over the views.
+    Few records pass through the folder `scratch`.
     """
     found: DataFrame | None = None
+    seen: set[Path] = set()
     for number, fresh in enumerate(inputs):
         if not fresh.slices:
             continue
         span = covering(event_times(file, fresh.vocab.event_time) for file in fresh.files)
-        for other, each in enumerate(inputs):
-            if other == number:
-                _join_view(spark, each, each.slices, ALWAYS, new=True)
-                continue
-            files = each.earlier() if other < number else (*each.earlier(), *each.slices)
-            _join_view(spark, each, files, bounds.reach(fresh.alias, each.alias, span))
+        read = [
+            each.slices
+            if other == number
+            else _within(
+                each.earlier() if other < number else (*each.earlier(), *each.slices),
+                bounds.reach(fresh.alias, each.alias, span),
+                each,
+            )
+            for other, each in enumerate(inputs)
+        ]
+        if not all(read):  # nothing to join with
+            continue
+        seen.update(file.path.resolve() for files in read for file in files)
+        for other, (each, files) in enumerate(zip(inputs, read, strict=True)):
+            _join_view(spark, each, files, scratch, new=other == number)
         pairs = result_of()
         found = pairs if found is None else found.unionAll(pairs)
-    return found
+    return found, seen
+
+
+def _within(files: Iterable[SliceFile], span: Times, each: InputSlices) -> list[SliceFile]:
+    """Those of `files` of an input that hold records of `span`."""
+    return [file for file in files if span.meets(event_times(file.path, each.vocab.event_time))]
 
 
 def _join_view(
     spark: SparkSession,
     each: InputSlices,
-    files: Iterable[SliceFile],
-    span: Times,
+    files: Sequence[SliceFile],
+    scratch: Path,
     *,
-    new: bool = False,
+    new: bool,
 ) -> None:
-    kept = [f.path for f in files if span.meets(event_times(f.path, each.vocab.event_time))]
-    frame = upto_last(read_slices(spark, kept, each.schema, each.vocab), each)
+    paths = [file.path for file in files]
+    frame = upto_last(read_slices(spark, paths, each.schema, each.vocab, scratch), each)
     if new:
         frame = from_first(frame, each)
     Catalyst(spark).show(frame, each.alias)
