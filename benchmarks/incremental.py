@@ -33,6 +33,7 @@ from odfbuild.engine.spark.start import start_engine
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.store.merged_copies import MergedCopies
 
 VOCAB = Vocabulary()
 _MILLIS = pa.timestamp("ms", "UTC")
@@ -114,6 +115,7 @@ class Input:
             first=(self.ends[done - 1] if done else 0) if new else None,
             last=self.ends[-1] - 1 if new else None,
             earlier=lambda: tuple(self.files[:done]),
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars" / self.alias),
         )
 
 

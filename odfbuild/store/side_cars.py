@@ -43,9 +43,12 @@ class SideCar(Value):
 
 
 class SideCars(Value):
-    """Whole and checked files that together cover a chain up to the block `covered`."""
+    """Whole and checked files that together cover a chain up to the block `covered`.
 
-    covered: Multihash
+    `None` where each of them tells which slices it holds.
+    """
+
+    covered: Multihash | None
     files: tuple[SideCar, ...]
 
 
@@ -86,7 +89,9 @@ class SideCarFolder:
             os.close(fd)
         return SideCar(name, records, notes, file.stat().st_size, _seal(file))
 
-    def save(self, covered: Multihash, files: Sequence[SideCar], spared: float = 0) -> SideCars:
+    def save(
+        self, covered: Multihash | None, files: Sequence[SideCar], spared: float = 0
+    ) -> SideCars:
         """Replace what the folder holds, in one step; `OSError` when it cannot be written to.
 
         Other files go once they have not changed for `spared` seconds.

@@ -23,6 +23,7 @@ from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import Mode
+from odfbuild.store.merged_copies import MergedCopies
 
 VOCAB = Vocabulary()
 MILLIS = pa.timestamp("ms", "UTC")
@@ -109,6 +110,7 @@ class Source:
             watermark_before=before[2],
             watermark=after[2],
             earlier=lambda: earlier,
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars" / self.alias),
         )
 
 

@@ -54,9 +54,11 @@ BLOCKS = 4
 
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Histories are short here, and most of their keys are affected."""
+    """Histories are short here, most of their keys are affected, and all is kept by key."""
     monkeypatch.setattr(parts, "FEWEST", 0)
     monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
+    monkeypatch.setattr(affected_records, "MANY_RECORDS", 0)
+    monkeypatch.setattr(affected_records, "FEW", 0)
 
 
 class Walk:
