@@ -115,6 +115,21 @@ def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affec
     return Affected(tuple(before), tuple(after), Extent(found, total))
 
 
+def records_like(
+    each: InputSlices, keys: Sequence[str], files: Sequence[Path], folder: Path
+) -> tuple[Path, ...]:
+    """Files with those records of `each`, at least, that have the `keys` of a record in `files`."""
+    kinds = ((name, _key_type(each.schema.field(name).type)) for name in keys)
+    condition = _Condition(tuple((name, kind) for name, kind in kinds if kind is not None))
+    total = _records(each)
+    if not condition.values or each.copies.side_cars is None or total < MANY_RECORDS:
+        return each.all_files()
+    hashes = [condition.hashes_of(pq.read_table(file)) for file in files]
+    copies = _Copies(each, folder, total)
+    copies.make([replace(condition, hashes=np.unique(np.concatenate(hashes)))])
+    return tuple(copies.old)
+
+
 class _Condition(Value):
     """What affected records of a reading have: one of the values, and times near some of those.
 

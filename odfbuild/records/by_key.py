@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -92,13 +93,21 @@ class RecordsByKey:
         for _, alike in groupby(missing, _schema_of):
             run = list(alike)
             names = tuple(each.name for each in run)
-            files = segments.grown(files, _records(run), lambda notes: (*chain(*notes),), names)
+            files = segments.grown(files, _records(run), partial(_named, names), _joined)
         if missing:
             segments.folder.save(None, files)
 
 
 def _names(files: Sequence[SideCar]) -> frozenset[str]:
     return frozenset(name for each in files for name in each.notes[1])
+
+
+def _named(names: tuple[str, ...], _: pa.Table) -> tuple[str, ...]:
+    return names
+
+
+def _joined(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain(*names)))
 
 
 def _schema_of(file: Path) -> pa.Schema:

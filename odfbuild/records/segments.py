@@ -44,7 +44,7 @@ class Segments:
         self,
         folder: SideCarFolder,
         place: Callable[[pa.Table], Hashes],
-        codec: str | None = "zstd",
+        codec: str | None = "lz4",
     ) -> None:
         self.folder = folder
         self._place = place
@@ -58,26 +58,24 @@ class Segments:
         self,
         files: Sequence[SideCar],
         records: Iterable[pa.Table],
+        note: Callable[[pa.Table], Any],
         joined: Callable[[Sequence[Any]], Any],
-        note: Any,
     ) -> list[SideCar]:
         """`files`, and a segment with `records` of one schema, merged with those of like size.
 
-        It has the `note`, or what is `joined` of the notes of several.
+        Its maker tells the `note` of some records, and what is `joined` of notes.
         """
         kept = list(files)
-        runs = [self._write([self._sorted(table)], note) for table in _pieces(records)]
+        runs = [self._write([self._sorted(each)], note(each)) for each in _pieces(records)]
         if not runs:
             return kept
         schema = self.open(runs[0]).schema
         total = sum(run.records for run in runs)
-        notes = [note]
         while kept and kept[-1].records < 2 * total and self.open(kept[-1]).schema == schema:
             total += kept[-1].records
-            notes.insert(0, kept[-1].notes[1])
             runs.insert(0, kept.pop())
         if len(runs) > 1:
-            runs = [self._write(self._merged(runs), joined(notes))]
+            runs = [self._write(self._merged(runs), joined([run.notes[1] for run in runs]))]
         return [*kept, *runs]
 
     def _sorted(self, records: pa.Table) -> pa.Table:

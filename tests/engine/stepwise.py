@@ -152,6 +152,7 @@ class Derived:
             scratch=scratch,
             watermark_before=self.watermark,
             previous=lambda: previous,
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars"),
             continued=self.continued and bool(self.done),
         )
         result = self.engine.transform(task)
@@ -167,7 +168,7 @@ class Derived:
             vocab=VOCAB,
             first_offset=self.records,
             system_time=self.system_time,
-            target=scratch / "slice.parquet",
+            target=scratch / f"slice-{len(self.files)}.parquet",
         )
         if staged is None:
             return []

@@ -224,7 +224,7 @@ def _changelog(
             return (parts, read), extent
     else:
         check_extent(task, None, in_full=True)
-    few.tune(spark, inputs.union(task.previous()))
+    few.tune(spark, inputs.union(task.result_files()))
     history_views(spark, task, task.scratch)
     plan, result = result_of(spark, steps_of(task.transform))
     result = committed_form(result, micros)
