@@ -7,7 +7,7 @@ is damaged, foreign or not there yet is read from the slices.
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
@@ -21,10 +21,8 @@ from odfbuild.records.key_hash import Hashes
 from odfbuild.records.segments import Segment, Segments
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import folder_lock
-from odfbuild.store.side_cars import SideCar, SideCarFolder
+from odfbuild.store.side_cars import MANIFEST, SideCar, SideCarFolder, by_key_folder
 
-PREFIX = "by-"
-"""Folders of side-cars with records by key begin with it."""
 _FORM = b"records by key 1\n"
 
 
@@ -46,8 +44,7 @@ class RecordsByKey:
         self._cuts = cuts
         self._keys: dict[str, Segments] = {}
         for name, place in keys.items():
-            digest = hashlib.sha256(name.encode()).hexdigest()
-            folder = SideCarFolder(side_cars / f"{PREFIX}{digest[:16]}", _FORM + name.encode())
+            folder = SideCarFolder(by_key_folder(side_cars, name), _FORM + name.encode())
             self._keys[name] = Segments(folder, place)
         self.held: frozenset[str] = frozenset()
         """Names of the slices whose records are found by each of the keys."""
@@ -75,6 +72,8 @@ class RecordsByKey:
 
     def _kept(self, segments: Segments) -> list[SideCar]:
         kept = segments.folder.load()
+        if kept:  # garbage collection leaves what is in use
+            os.utime(segments.folder.folder / MANIFEST)
         return [each for each in kept.files if self._is_asked_for(each)] if kept else []
 
     def _is_asked_for(self, file: SideCar) -> bool:

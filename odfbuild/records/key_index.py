@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.errors import ChainError
 from odfbuild.fallbacks import fell_back
 from odfbuild.records.key_hash import comparable_type, hash_rows
 from odfbuild.records.segments import Segments
@@ -76,12 +75,7 @@ def key_index(committed: Committed, schema: pa.Schema, key: Sequence[str]) -> Ke
 
 def _caught_up(committed: Committed, segments: Segments, schema: pa.Schema) -> Sequence[SideCar]:
     """The segments after the keys of slices that they do not cover yet are added."""
-    kept = segments.folder.load()
-    try:
-        slices = committed.slices(kept.covered if kept else None)
-    except ChainError:  # the chain was rewritten
-        kept = None
-        slices = committed.slices()
+    kept, slices = committed.behind(segments.folder)
     files = kept.files if kept else ()
     if kept is not None and kept.covered == committed.head:
         return files

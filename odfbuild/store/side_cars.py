@@ -9,6 +9,7 @@ time, the holder of the claim.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import time
@@ -24,6 +25,9 @@ from odfbuild.store.machine_key import sealer
 from odfbuild.values import Value
 
 MANIFEST = "manifest.bin"
+_BY_KEY = "by-"
+BY_KEY = f"{_BY_KEY}{'[0-9a-f]' * 16}/"
+"""The pattern of folders with records by key; their manifest changes whenever they are used."""
 _OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")
 _CHUNK = 8 << 20
 
@@ -50,6 +54,11 @@ class SideCars(Value):
 
     covered: Multihash | None
     files: tuple[SideCar, ...]
+
+
+def by_key_folder(side_cars: Path, key: str) -> Path:
+    """The folder for the records of a dataset by a key."""
+    return side_cars / f"{_BY_KEY}{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 class SideCarFolder:
