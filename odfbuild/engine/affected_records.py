@@ -346,7 +346,7 @@ class _Copies:
         each = self._each
         self._folder.mkdir()
         keys = dict.fromkeys(name for condition in conditions for name in condition.columns)
-        slices = [one.path for one in dict.fromkeys((*each.earlier(), *each.slices))]
+        slices = [*dict.fromkeys(one.path for one in (*each.earlier(), *each.slices))]
         places = {condition.key: condition.places_of for condition in conditions}
         side_cars, cuts = each.copies.side_cars, each.last is not None
         kept = RecordsByKey(side_cars, places, slices, cuts=cuts) if side_cars else None

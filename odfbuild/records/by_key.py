@@ -24,6 +24,9 @@ from odfbuild.store.files import folder_lock
 from odfbuild.store.side_cars import MANIFEST, SideCar, SideCarFolder, by_key_folder
 
 _FORM = b"records by key 1\n"
+_LARGEST = 1.5
+"""Times the bytes of slices that are kept of them for a key, beside a `_LITTLE` for few records."""
+_LITTLE = 1 << 20
 
 
 class RecordsByKey:
@@ -94,6 +97,9 @@ class RecordsByKey:
             names = tuple(each.name for each in run)
             files = segments.grown(files, _records(run), partial(_named, names), _joined)
         if missing:
+            slices = sum(each.stat().st_size for each in self._slices)
+            if sum(each.size for each in files) > _LARGEST * slices + _LITTLE:
+                files = [*map(segments.packed, files)]
             segments.folder.save(None, files)
 
 

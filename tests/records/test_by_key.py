@@ -40,6 +40,18 @@ def add(folder: Path, slices: list[Path], rows: int, *more: str) -> None:
     pq.write_table(pa.table(columns), slices[-1])
 
 
+def numbers_of(found: RecordsByKey, key: int) -> list[int]:
+    """The numbers with a key that are kept."""
+    places = place(pa.table({"key": pa.array([key], pa.int64())}))
+    return sorted(
+        n for table in found.find("key", places, places) for n in table["number"].to_pylist()
+    )
+
+
+def size_of(file: Path) -> int:
+    return file.stat().st_size
+
+
 def numbers(found: RecordsByKey, slices: Sequence[Path]) -> list[int]:
     """The numbers with the key 3: those that are kept, and those of slices that are not held."""
     places = place(pa.table({"key": pa.array([3], pa.int64())}))
@@ -182,6 +194,28 @@ def test_a_kill_while_records_are_kept_is_harmless(
     kept(tmp_path, slices).keep()
     assert numbers(kept(tmp_path, slices), slices) == expected(slices)
     assert len(files_in(tmp_path)) == 1, "what the kill left is gone"
+
+
+def test_what_is_much_larger_than_the_slices_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LITTLE", 0)
+    slices = [tmp_path / f"slice-{n}.parquet" for n in range(3)]
+    sizes = []
+    for at, each in enumerate(slices):
+        numbers = np.arange(at * 50_000, (at + 1) * 50_000)
+        columns = {"number": numbers, "key": numbers % 5000, "flag": numbers % 2}
+        pq.write_table(pa.table(columns), each)
+    for times in (1000, 0.5):
+        monkeypatch.setattr(module, "_LARGEST", times)
+        for at in range(3):
+            kept(tmp_path, slices[: at + 1]).keep()
+        assert numbers_of(kept(tmp_path, slices), 3) == [*range(3, 150_000, 5000)]
+        files = files_in(tmp_path)
+        sizes.append(sum(map(size_of, files)))
+        shutil.rmtree(files[0].parent)
+    assert sizes[1] < 0.8 * sizes[0]
+    assert sizes[0] < 1.5 * sum(map(size_of, slices))
 
 
 def test_only_one_at_a_time_keeps_records_and_the_others_go_on(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def cut(
     unchanged = {each.alias: each for each in task.inputs if each.first is None}
     # Nothing looks at the earlier records of inputs with news.
     inputs = [
-        each if each.alias in unchanged else replace(each, earlier=lambda: ())
+        each if each.alias in unchanged else replace(each, earlier=lambda: (), copies=NO_COPIES)
         for each in task.inputs
     ]
     folder = task.scratch / "met"
