@@ -99,7 +99,7 @@ class RecordsByKey:
         if missing:
             slices = sum(each.stat().st_size for each in self._slices)
             if sum(each.size for each in files) > _LARGEST * slices + _LITTLE:
-                files = [*map(segments.packed, files)]
+                files = [*files[:-1], segments.packed(files[-1])]
             segments.folder.save(None, files)
 
 

@@ -245,7 +245,7 @@ def test_records_of_several_keys_are_found_where_all_of_them_are_kept(tmp_path: 
     keys = {"key": place, "number": by_number}
     both = RecordsByKey(side_cars, keys, slices, cuts=False)
     assert not both.held and not list(
-        both.find("key", place(pq.read_table(slices[0])), np.empty(0))
+        both.find("key", place(pq.read_table(slices[0])), np.empty(0, np.uint64))
     )
     both.keep()
     both = RecordsByKey(side_cars, keys, slices, cuts=False)
