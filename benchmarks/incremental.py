@@ -1,13 +1,15 @@
 """What a step costs whose query needs more than the new records, against the history behind it.
 
 python benchmarks/incremental.py [--histories 10000 100000 1000000] [--seed 1]
-                                 [--shapes count top ...] [--peers]
+                                 [--shapes count top ...] [--peers] [--without-full]
 
 In one warm session. Each history is one of `facts` (ten slices, a tenth as many keys `g`, 1 000
 products) and of `dim` (a record for each key); a step has 1 000 new facts, or 100 corrections of
-`dim`, or 100 retractions of facts. CPU seconds are those of Python and the JVM together. "full" is
-the same step computed over all records, and every slice is compared with it byte by byte; with
-`--peers` the query also runs in full in plain PySpark and in DuckDB.
+`dim`, or 100 retractions of facts. The first step of each kind finds out that records are worth
+keeping by key, and is told apart. CPU seconds are those of Python and the JVM together. "full" is
+the same step computed over all records, and every slice is compared with it byte by byte, unless it
+is left out; with `--peers` the query also runs in full in plain PySpark and in DuckDB. "disk" is
+what is kept by key, as a share of the slices.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from odfbuild.engine.spark.start import start_engine
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.store.merged_copies import MergedCopies
 
 VOCAB = Vocabulary()
 _MILLIS = pa.timestamp("ms", "UTC")
@@ -114,6 +117,7 @@ class Input:
             first=(self.ends[done - 1] if done else 0) if new else None,
             last=self.ends[-1] - 1 if new else None,
             earlier=lambda: tuple(self.files[:done]),
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars" / self.alias),
         )
 
 
@@ -179,6 +183,7 @@ class Result:
             vocab=VOCAB,
             scratch=scratch,
             previous=lambda: previous,
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars"),
             continued=self.continued and bool(self.done),
         )
         result = self.engine.transform(task)
@@ -192,7 +197,7 @@ class Result:
             vocab=VOCAB,
             first_offset=self.records,
             system_time=Timestamp.from_millis(0),
-            target=scratch / "slice.parquet",
+            target=scratch / f"slice-{len(self.files)}.parquet",
         )
         if staged is not None:
             self.files.append(staged.path)
@@ -220,13 +225,15 @@ def main() -> None:
     options.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--peers", action="store_true")
+    options.add_argument("--without-full", action="store_true")
     given = options.parse_args()
     engine = start_engine()
     assert isinstance(engine, SparkEngine)
     print(
-        "| shape | history | change | CPU s | full, CPU s | ratio | records read |" + _more(given)
+        "| shape | history | change | first, CPU s | CPU s | full, CPU s | ratio | records read |"
+        " disk |" + _more(given)
     )
-    print("| --- | ---: | --- | ---: | ---: | ---: | ---: |" + (" ---: | ---: |" * given.peers))
+    print("| --- | ---: | --- |" + " ---: |" * (6 + 2 * given.peers))
     costs: dict[tuple[str, int], float] = {}
     for name in given.shapes:
         for rows in given.histories:
@@ -258,11 +265,11 @@ def measure(
     history = History(folder, rows, given.seed)
     inputs = [each for each in (history.facts, history.dim) if each.alias in SHAPES[name]]
     results = []
-    for continued in (True, False):
+    for continued in (True,) if given.without_full else (True, False):
         made = folder / str(continued)
         made.mkdir()
         results.append(Result(engine, made, SHAPES[name], continued))
-    ours, full = results
+    ours, full = results[0], results[-1]
     for each in results:
         each.step(inputs)
     history.more_facts(1000)
@@ -277,10 +284,16 @@ def measure(
         if change == "100 corrections" and len(inputs) == 1:
             continue
         make()
+        with cpu() as first:
+            ours.step(inputs)
+        if full is not ours:
+            full.step(inputs)
+        make()
         with cpu() as taken:
             ours.step(inputs)
         with cpu() as in_full:
-            full.step(inputs)
+            if full is not ours:
+                full.step(inputs)
         same = [file.read_bytes() for file in ours.files] == [f.read_bytes() for f in full.files]
         assert same, f"{name}: another slice than in full"
         if change == "1 000 new":
@@ -288,10 +301,17 @@ def measure(
         read = f"{ours.extent.records:,}" if ours.extent else "all"
         ratio = in_full() / taken()
         print(
-            f"| {name} | {rows:,} | {change} | {taken():.2f} | {in_full():.2f} | {ratio:.1f} |"
-            f" {read} |" + (peers(engine, folder, SHAPES[name], inputs) if given.peers else ""),
+            f"| {name} | {rows:,} | {change} | {first():.2f} | {taken():.2f} | {in_full():.2f} |"
+            f" {ratio:.1f} | {read} | {disk(folder):.2f} |"
+            + (peers(engine, folder, SHAPES[name], inputs) if given.peers else ""),
             flush=True,
         )
+
+
+def disk(folder: Path) -> float:
+    """Bytes of what is kept by key, as a share of those of the slices of inputs."""
+    kept = sum(file.stat().st_size for file in folder.rglob("by-*/*"))
+    return kept / sum(file.stat().st_size for file in folder.glob("*.parquet"))
 
 
 def peers(engine: SparkEngine, folder: Path, query: str, inputs: Sequence[Input]) -> str:

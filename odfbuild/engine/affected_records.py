@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import Extent, InputSlices, SliceFile, TransformTask
 from odfbuild.errors import PlanError
+from odfbuild.records.by_key import RecordsByKey
 from odfbuild.records.key_hash import Hashes, comparable_type, hash_rows
 from odfbuild.sql.increments.parts import Parts, Reading, most_affected, pays
 from odfbuild.store.merged_copies import NO_COPIES
@@ -29,6 +30,11 @@ from odfbuild.values import Value
 
 _LAST = (1 << 62) - 1
 """An offset behind all records."""
+MANY_RECORDS = 100_000
+MANY_FILES = 64
+"""So many that are not kept by key are looked through at most."""
+FEW = 20
+"""One of so many records that were looked at is affected, at most: else few steps are cheaper."""
 _ENDINGS = 1 << 20
 _LAST_BITS = np.uint64(_ENDINGS - 1)
 
@@ -109,6 +115,21 @@ def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affec
     return Affected(tuple(before), tuple(after), Extent(found, total))
 
 
+def records_like(
+    each: InputSlices, keys: Sequence[str], files: Sequence[Path], folder: Path
+) -> tuple[Path, ...]:
+    """Files with those records of `each`, at least, that have the `keys` of a record in `files`."""
+    kinds = ((name, _key_type(each.schema.field(name).type)) for name in keys)
+    condition = _Condition(tuple((name, kind) for name, kind in kinds if kind is not None))
+    total = _records(each)
+    if not condition.values or each.copies.side_cars is None or total < MANY_RECORDS:
+        return each.all_files()
+    hashes = [condition.hashes_of(pq.read_table(file)) for file in files]
+    copies = _Copies(each, folder, total)
+    copies.make([replace(condition, hashes=np.unique(np.concatenate(hashes)))])
+    return tuple(copies.old)
+
+
 class _Condition(Value):
     """What affected records of a reading have: one of the values, and times near some of those.
 
@@ -126,6 +147,30 @@ class _Condition(Value):
         """All columns of the key."""
         return (*(name for name, _ in self.values), *(name for name, _, _ in self.times))
 
+    @property
+    def key(self) -> str:
+        """By what affected records are found: hashes, or times where there are none."""
+        return repr([(n, str(kind)) for n, kind in self.values] or self.times[0][0])
+
+    def places_of(self, table: pa.Table) -> Hashes:
+        """Where the records of `table` are among those that are kept by the key."""
+        if self.values:
+            return self.hashes_of(table)
+        times = _times_in(table, self.times[0][0])
+        return _as_places(pc.fill_null(times, _NO_TIME).to_numpy(zero_copy_only=False))
+
+    def places(self) -> tuple[Hashes, Hashes]:
+        """The lowest and the highest places of affected records, pairs of them."""
+        if self.values:
+            return self.hashes, self.hashes
+        _, length, times = self.times[0]
+        null = [np.array([_NO_TIME], np.int64)] if times.missing else []
+        lowest, highest = times.sorted - length, times.sorted + length
+        return (
+            _as_places(np.concatenate([*null, lowest])),
+            _as_places(np.concatenate([*null, highest])),
+        )
+
     def hashes_of(self, table: pa.Table) -> Hashes:
         """Those of the values in `table`."""
         if not self.values:
@@ -139,6 +184,14 @@ class _Condition(Value):
         for name, length, times in self.times:
             found &= times.are_near(_times_in(table, name), length)
         return found
+
+
+_NO_TIME = -(1 << 63)
+
+
+def _as_places(times: npt.NDArray[np.int64]) -> Hashes:
+    """Microseconds as numbers in the same order that are not negative."""
+    return times.astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
 
 
 class _Times(Value):
@@ -286,35 +339,67 @@ class _Copies:
         self.old: list[Path] = []
         self.new: list[Path] = []
         self.records = 0
+        self._looked_at = 0
 
     def make(self, conditions: Sequence[_Condition]) -> bool:
         """Copy what meets any of the conditions; `False` where it is more than `most`."""
+        each = self._each
         self._folder.mkdir()
         keys = dict.fromkeys(name for condition in conditions for name in condition.columns)
-        files = dict.fromkeys(self._each.all_files())
+        slices = [*dict.fromkeys(one.path for one in (*each.earlier(), *each.slices))]
+        places = {condition.key: condition.places_of for condition in conditions}
+        side_cars, cuts = each.copies.side_cars, each.last is not None
+        kept = RecordsByKey(side_cars, places, slices, cuts=cuts) if side_cars else None
+        held = kept.held if kept else ()
+        rest = each.copies.instead_of([file for file in slices if file.name not in held])
         with ExitStack() as opened:
-            return all(self._copy(file, [*keys], conditions, opened) for file in files)
+            found = all(self._find(kept, conditions, opened)) if kept else True
+            found = found and all(self._copy(file, [*keys], conditions, opened) for file in rest)
+        if kept and found and worth_keeping(self.records, self._looked_at, len(rest), bool(held)):
+            kept.keep()
+        return found
+
+    def _find(
+        self, kept: RecordsByKey, conditions: Sequence[_Condition], opened: ExitStack
+    ) -> Iterator[bool]:
+        """Copy what is kept by keys, as `make` does."""
+        for number, condition in enumerate(conditions):
+            for rows in kept.find(condition.key, *condition.places()):
+                mask = condition.meets(rows) & self._is_wanted(rows)
+                for other in conditions[:number]:  # what meets that is copied already
+                    mask &= ~other.meets(rows)
+                yield self._count(mask)
+                self._write(rows.filter(pa.array(mask)), opened)
 
     def _copy(
         self, file: Path, keys: Sequence[str], conditions: Sequence[_Condition], opened: ExitStack
     ) -> bool:
-        each = self._each
-        last = _LAST if each.last is None else each.last
         with pq.ParquetFile(file, memory_map=True) as source:
-            names = [n for n in (*keys, each.vocab.offset) if n in source.schema_arrow.names]
+            names = [n for n in (*keys, self._each.vocab.offset) if n in source.schema_arrow.names]
             for group in range(source.num_row_groups):
                 table = source.read_row_group(group, columns=names)
+                self._looked_at += table.num_rows
                 masks = (condition.meets(table) for condition in conditions)
-                mask = reduce(np.logical_or, masks) & (_offsets(table, each) <= last)
-                self.records += int(np.count_nonzero(mask))
-                if self.records > self._most:
+                mask = reduce(np.logical_or, masks) & self._is_wanted(table)
+                if not self._count(mask):
                     return False
                 if mask.any():
                     self._write(source.read_row_group(group).filter(pa.array(mask)), opened)
         return True
 
+    def _is_wanted(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which records are not behind the last one."""
+        last = _LAST if self._each.last is None else self._each.last
+        return _offsets(table, self._each) <= last
+
+    def _count(self, mask: npt.NDArray[np.bool_]) -> bool:
+        self.records += int(np.count_nonzero(mask))
+        return self.records <= self._most
+
     def _write(self, rows: pa.Table, opened: ExitStack) -> None:
         """Few files: Spark plans each one apart."""
+        if not rows.num_rows:
+            return
         rows = rows.replace_schema_metadata(None)
         first = _LAST if self._each.first is None else self._each.first
         is_new = _offsets(rows, self._each) >= first
@@ -328,6 +413,16 @@ class _Copies:
                 self._writers[layout] = opened.enter_context(writer)
             if half.num_rows:
                 self._writers[layout].write_table(half)
+
+
+def worth_keeping(found: int, looked_at: int, files: int, is_kept: bool) -> bool:
+    """Whether to keep records by key, after so many were looked at to find few of them.
+
+    Then a step costs what it finds, and keeping them costs what some ten steps did.
+    """
+    if found * FEW > looked_at and not is_kept:
+        return False
+    return looked_at >= MANY_RECORDS or (is_kept and files >= MANY_FILES)
 
 
 def _of(each: InputSlices, files: Sequence[Path], last: int) -> InputSlices:

@@ -94,11 +94,11 @@ class TransformTask(Value, kw_only=True):
     """Bring the result of `transform` up to what `inputs` hold now.
 
     `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
-    first. An engine that is a program also gets the time of the step, the offset of its first
-    record, and by `checkpoint()` what its last step kept. `continued`: the records so far are what
-    the same transformation gave for all records of the inputs before the new ones. A changelog that
-    needs more than `most_records` fails, and one that needs all of many although few are new, if
-    that may `never` happen (`never_full`).
+    first, for which few files may stand in: `copies`. An engine that is a program also gets the
+    time of the step, the offset of its first record, and by `checkpoint()` what its last step kept.
+    `continued`: the records so far are what the same transformation gave for all records of the
+    inputs before the new ones. A changelog that needs more than `most_records` fails, and one that
+    needs all of many although few are new, if that may `never` happen (`never_full`).
     """
 
     dataset: str
@@ -108,6 +108,7 @@ class TransformTask(Value, kw_only=True):
     scratch: Path
     watermark_before: Timestamp | None = None
     previous: Callable[[], tuple[Path, ...]] = _no_files
+    copies: MergedCopies = NO_COPIES
     dataset_id: DatasetId | None = None
     system_time: Timestamp | None = None
     first_offset: int = 0
@@ -115,6 +116,10 @@ class TransformTask(Value, kw_only=True):
     continued: bool = False
     most_records: int | None = None
     never_full: bool = False
+
+    def result_files(self) -> tuple[Path, ...]:
+        """Where all records of the dataset are, the newest last."""
+        return self.copies.instead_of(self.previous())
 
 
 class BadRecord(Value):

@@ -28,7 +28,7 @@ from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.sql.forecast import expected_mode
 from odfbuild.sql.mode import Mode
 from odfbuild.store.branches import Limit
-from odfbuild.store.committed import Committed
+from odfbuild.store.committed import Committed, files_of
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 from odfbuild.values import Value
@@ -141,6 +141,7 @@ def transform_task(
         scratch=scratch,
         watermark_before=state.watermark,
         previous=_previous(history, state, scratch),
+        copies=_copies(history, state),
         dataset_id=state.dataset_id,
         system_time=system_time,
         first_offset=0 if state.last_offset is None else state.last_offset + 1,
@@ -176,10 +177,16 @@ def _previous(
     """The files of the records so far, which the plain result is compared with."""
     if history is None:
         return tuple
+    slices = cache(lambda: files_of(history.slices()))
     scope = scope_of(history.store, state)
-    if scope is None:
-        return cache(history.files)
-    return plain_files(history.files, history.store, scope, scratch)
+    return slices if scope is None else plain_files(slices, history.store, scope, scratch)
+
+
+def _copies(history: Committed | None, state: Projection) -> MergedCopies:
+    """What stands in for slices of the records so far, where these are plain."""
+    if history is None or scope_of(history.store, state) is not None:
+        return NO_COPIES
+    return history.copies()
 
 
 def is_continued(state: Projection, inputs: Sequence[StepInput]) -> bool:

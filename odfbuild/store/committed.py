@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.errors import ChainError
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies, merged_copies
 from odfbuild.values import Value
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import DataSlice
     from odfbuild.odf.multihash import Multihash
     from odfbuild.store.dataset import DatasetStore
+    from odfbuild.store.side_cars import SideCarFolder, SideCars
 
 
 class CommittedSlice(Value):
@@ -76,6 +78,16 @@ class Committed(Value):
                 end: int = data.offset_interval.end
                 return end < records
         return True
+
+    def behind(self, folder: SideCarFolder) -> tuple[SideCars | None, tuple[CommittedSlice, ...]]:
+        """What a folder holds of this chain, and the slices that this does not cover."""
+        kept = folder.load()
+        if kept is not None:
+            try:
+                return kept, self.slices(kept.covered)
+            except ChainError:  # the chain was rewritten
+                pass
+        return None, self.slices()
 
     def copies(self) -> MergedCopies:
         """Files that stand in for several slices each."""

@@ -24,7 +24,7 @@ from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
 from odfbuild.store.deleted import bin_entries, remove_for_good
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
-from odfbuild.store.side_cars import MANIFEST
+from odfbuild.store.side_cars import BY_KEY, MANIFEST
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
@@ -181,13 +181,20 @@ def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
 
 
 def find_side_cars(workspace: Workspace, before: float) -> Iterator[Garbage]:
-    """Side-cars of datasets that are gone, or have another name by now."""
+    """Side-cars of datasets that are gone, or have another name by now, and records by key.
+
+    Those are made for whoever looks up the records of few keys, and look new as long as somebody
+    does.
+    """
     base = workspace.cache / "side-cars"
+    by_key = sorted(base.rglob(BY_KEY))
     for file in base.rglob("*.bin"):
         side_car = file.parent if file.name == MANIFEST else file
         folder = workspace.state / side_car.parent.relative_to(base)
-        if not has_references(folder):
+        if side_car not in by_key and not has_references(folder):
             yield from _aged("", "side-cars", side_car, before)
+    for folder in by_key:
+        yield from _aged("", "side-cars", folder, before)
 
 
 def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:

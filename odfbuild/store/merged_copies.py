@@ -29,10 +29,11 @@ class MergedCopy:
 
 @dataclass(frozen=True, slots=True)
 class MergedCopies:
-    """Copies of what lies in `folder`, the data files of a dataset."""
+    """Copies of what lies in `folder`, the data files of a dataset with these `side_cars`."""
 
     folder: Path
-    copies: tuple[MergedCopy, ...]
+    copies: tuple[MergedCopy, ...] = ()
+    side_cars: Path | None = None
 
     def instead_of(self, files: Sequence[Path]) -> tuple[Path, ...]:
         """Fewer files with the records of these, in the same order."""
@@ -51,18 +52,18 @@ class MergedCopies:
         return tuple(found)
 
 
-NO_COPIES = MergedCopies(Path(), ())
+NO_COPIES = MergedCopies(Path())
 
 
 def merged_copies(side_cars: Path | None, folder: Path) -> MergedCopies:
     """The copies among the side-cars of a dataset whose data files are in `folder`."""
-    found = copies_folder(side_cars) if side_cars else None
-    kept = found.load() if found else None
-    if found is None or kept is None:
+    if side_cars is None:
         return NO_COPIES
-    return MergedCopies(
-        folder, tuple(MergedCopy(found.path(each), tuple(each.notes[0])) for each in kept.files)
-    )
+    found = copies_folder(side_cars)
+    kept = found.load()
+    files = kept.files if kept else ()
+    copies = (MergedCopy(found.path(each), tuple(each.notes[0])) for each in files)
+    return MergedCopies(folder, tuple(copies), side_cars)
 
 
 def copies_folder(side_cars: Path) -> SideCarFolder:

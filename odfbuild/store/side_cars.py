@@ -9,6 +9,7 @@ time, the holder of the claim.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import time
@@ -24,6 +25,9 @@ from odfbuild.store.machine_key import sealer
 from odfbuild.values import Value
 
 MANIFEST = "manifest.bin"
+_BY_KEY = "by-"
+BY_KEY = f"{_BY_KEY}{'[0-9a-f]' * 16}/"
+"""The pattern of folders with records by key; their manifest changes whenever they are used."""
 _OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")
 _CHUNK = 8 << 20
 
@@ -43,10 +47,18 @@ class SideCar(Value):
 
 
 class SideCars(Value):
-    """Whole and checked files that together cover a chain up to the block `covered`."""
+    """Whole and checked files that together cover a chain up to the block `covered`.
 
-    covered: Multihash
+    `None` where each of them tells which slices it holds.
+    """
+
+    covered: Multihash | None
     files: tuple[SideCar, ...]
+
+
+def by_key_folder(side_cars: Path, key: str) -> Path:
+    """The folder for the records of a dataset by a key."""
+    return side_cars / f"{_BY_KEY}{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 class SideCarFolder:
@@ -86,7 +98,9 @@ class SideCarFolder:
             os.close(fd)
         return SideCar(name, records, notes, file.stat().st_size, _seal(file))
 
-    def save(self, covered: Multihash, files: Sequence[SideCar], spared: float = 0) -> SideCars:
+    def save(
+        self, covered: Multihash | None, files: Sequence[SideCar], spared: float = 0
+    ) -> SideCars:
         """Replace what the folder holds, in one step; `OSError` when it cannot be written to.
 
         Other files go once they have not changed for `spared` seconds.

@@ -51,6 +51,24 @@ def test_apply_says_over_how_many_records_a_result_was_computed(program: Tiny) -
     assert "recomputed 2 steps" in program.run("verify").stdout
 
 
+def test_records_are_found_by_key_once_a_step_has_shown_the_need(program: Tiny) -> None:
+    side_cars = program.root / ".odfbuild" / "side-cars"
+    assert not list(side_cars.rglob("by-*/*.arrow"))
+    bring(program, "2.csv", RECORDS, 3)
+    applied(program)
+    [kept] = side_cars.rglob("by-*/*.arrow")
+    bring(program, "3.csv", RECORDS + 3, 3)
+    records = 3 * (RECORDS // VALUES + 1)
+    assert f"computed over {records} of {RECORDS + 6:,} records" in applied(program)
+    assert [kept] == list(side_cars.rglob("by-*/*.arrow"))
+    assert "are records by key" in program.run("doctor").stdout
+    kept.write_bytes(kept.read_bytes()[:-1])
+    bring(program, "4.csv", RECORDS + 6, 3)
+    assert f"computed over {records} of {RECORDS + 9:,} records" in applied(program)
+    assert kept not in side_cars.rglob("by-*/*.arrow")
+    assert program.run("verify").returncode == 0
+
+
 def test_apply_says_why_all_records_were_needed(program: Tiny) -> None:
     program.derive("derived", COUNTS.replace("value, ", ""))
     applied(program, "--allow", "rebuild:derived")

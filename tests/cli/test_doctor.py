@@ -17,6 +17,7 @@ import pytest
 
 from odfbuild.inspect.health import Check, Status
 from odfbuild.report.findings.health import render_health
+from odfbuild.store.side_cars import by_key_folder
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.cli.repository import commit, git, own_configuration, tiny
@@ -253,6 +254,15 @@ def test_what_killed_runs_left_warns(tiny: Tiny, odfbuild: Program) -> None:
     check = examined(odfbuild)["cache"]
     assert (check["status"], check["help"]) == ("warn", "odfbuild gc")
     assert "5 KB was left by runs that were killed" in check["detail"]
+
+
+def test_records_by_key_are_told_apart(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    folder = by_key_folder(tiny.root / ".odfbuild" / "side-cars" / "root", "id")
+    folder.mkdir(parents=True)
+    (folder / "segment").write_bytes(b"x" * 7000)
+    detail = examined(odfbuild)["cache"]["detail"]
+    assert ", of which 7 KB are records by key: " in detail
 
 
 def test_a_sandbox_that_is_off_and_a_master_that_is_gone_are_told(

@@ -23,6 +23,7 @@ from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import Mode
+from odfbuild.store.merged_copies import MergedCopies
 
 VOCAB = Vocabulary()
 MILLIS = pa.timestamp("ms", "UTC")
@@ -109,6 +110,7 @@ class Source:
             watermark_before=before[2],
             watermark=after[2],
             earlier=lambda: earlier,
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars" / self.alias),
         )
 
 
@@ -150,6 +152,7 @@ class Derived:
             scratch=scratch,
             watermark_before=self.watermark,
             previous=lambda: previous,
+            copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars"),
             continued=self.continued and bool(self.done),
         )
         result = self.engine.transform(task)
@@ -165,7 +168,7 @@ class Derived:
             vocab=VOCAB,
             first_offset=self.records,
             system_time=self.system_time,
-            target=scratch / "slice.parquet",
+            target=scratch / f"slice-{len(self.files)}.parquet",
         )
         if staged is None:
             return []

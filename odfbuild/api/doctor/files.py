@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.inspect.health import Check, fail, ok, warn
 from odfbuild.store.machine_key import machine_key
+from odfbuild.store.side_cars import BY_KEY
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Config
@@ -133,7 +134,9 @@ def cache(config: Config, now: float) -> Iterator[Check]:
         detail = f"{size(total)}, of which {size(lost)} was left by runs that were killed"
         yield warn("cache", detail, "odfbuild gc")
     else:
-        yield ok("cache", f"{size(total)}: {config.cache}")
+        by_key = sum(map(_total, config.cache.rglob(BY_KEY)))
+        of_it = f", of which {size(by_key)} are records by key" if by_key else ""
+        yield ok("cache", f"{size(total)}{of_it}: {config.cache}")
 
 
 def keys(config: Config) -> Iterator[Check]:

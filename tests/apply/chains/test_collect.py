@@ -13,6 +13,7 @@ from odfbuild.apply.reset import carry_out, plan_reset
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.store.dataset import MARKER
 from odfbuild.store.files import PENDING
+from odfbuild.store.side_cars import by_key_folder
 from tests.apply.bench import Bench
 
 OLD = 1_000_000.0
@@ -118,6 +119,20 @@ def test_leavings_of_killed_runs_go(bench: Bench) -> None:
     assert not staged.exists()
     assert not unfinished.exists()
     assert not scratch.exists()
+
+
+def test_records_by_key_go_when_nobody_looked_them_up(bench: Bench) -> None:
+    folders = [
+        by_key_folder(bench.workspace.cache / "side-cars" / name, key)
+        for name, key in (("root", "id"), ("root", "value"), ("old", "id"))
+    ]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "segment.arrow").write_bytes(b"123")
+    age(bench)
+    (folders[0] / "manifest.bin").write_bytes(b"in use")
+    collect(bench.workspace, None, before=now(), dry_run=False)
+    assert [folder.exists() for folder in folders] == [True, False, False]
 
 
 def test_a_damaged_dataset_is_left_alone_and_named(bench: Bench) -> None:

@@ -25,7 +25,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.records import key_index as index_module
+from odfbuild.records import segments as segments_module
 from odfbuild.records.key_index import key_index
 from odfbuild.store import merge_slices
 from odfbuild.survey.outcome import Status
@@ -111,7 +111,7 @@ def harm(root: Path, chance: random.Random, old: Path) -> None:
 def test_a_chain_does_not_depend_on_its_side_cars(
     tmp_path: Path, spark_engine: Engine, merge: MergeStrategy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_module, "SEGMENT_ROWS", 16)
+    monkeypatch.setattr(segments_module, "PIECE_BYTES", 400)
     monkeypatch.setattr(state_module, "WORTH_KEEPING", 1)
     first = prepared(tmp_path / "kept", merge)
     without = shutil.copytree(first, tmp_path / "without")

@@ -5,11 +5,14 @@ Queries are made up, and walk at random through appends, retractions and correct
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +24,7 @@ from odfbuild.engine import affected_records
 from odfbuild.engine.affected_records import _sorted
 from odfbuild.engine.contract import Engine
 from odfbuild.odf.model import TemporalTable, TransformSql
+from odfbuild.records.by_key import RecordsByKey
 from odfbuild.sql.increments import affected_keys, parts
 from tests.engine.inputs import sql
 from tests.engine.queries import CHANGELOG
@@ -54,9 +58,11 @@ BLOCKS = 4
 
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Histories are short here, and most of their keys are affected."""
+    """Histories are short here, most of their keys are affected, and all is kept by key."""
     monkeypatch.setattr(parts, "FEWEST", 0)
     monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
+    monkeypatch.setattr(affected_records, "MANY_RECORDS", 0)
+    monkeypatch.setattr(affected_records, "FEW", 0)
 
 
 class Walk:
@@ -383,6 +389,82 @@ def test_a_wrong_way_shows_as_another_slice(
     query = "SELECT e.event_time, e.id, p.name FROM events e LEFT JOIN people p ON e.id = p.id"
     with pytest.raises(AssertionError, match="LEFT JOIN"):
         compared(spark_engine, tmp_path, query, Walk(tmp_path / "inputs", 1))
+
+
+# --- What is kept by key ---
+
+
+def deleted(folders: list[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+def cut(folders: list[Path]) -> None:
+    for file in (file for folder in folders for file in folder.glob("*.arrow")):
+        file.write_bytes(file.read_bytes()[:-7])
+
+
+def of_another_machine(folders: list[Path]) -> None:
+    for folder in folders:
+        file = folder / "manifest.bin"
+        data = file.read_bytes()
+        start = data.index(b"by key")
+        changed = data[start:].replace(b"\n", b"\n" + os.urandom(8), 2)
+        file.write_bytes(data[:start] + changed)
+
+
+def of_an_older_release(folders: list[Path]) -> None:
+    for folder in folders:
+        file = folder / "manifest.bin"
+        file.write_bytes(file.read_bytes().replace(b"records by key 1", b"records by key 0"))
+
+
+def unharmed(folders: list[Path]) -> None:
+    assert folders
+
+
+@pytest.mark.spark
+def test_slices_are_the_same_whatever_becomes_of_what_is_kept_by_key(
+    spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = Walk(tmp_path / "inputs", 7, least=1)
+    query = (
+        "SELECT MAX(e.event_time) AS event_time, e.id, p.name, COUNT(DISTINCT e.city) AS n"
+        " FROM events e LEFT JOIN people p ON e.id = p.id GROUP BY e.id, p.name"
+    )
+    found = []
+
+    def counted(self: RecordsByKey, *asked: Any) -> Iterator[pa.Table]:
+        found.append(bool(self.held))
+        yield from find(self, *asked)
+
+    def while_it_runs(self: RecordsByKey, *asked: Any) -> Iterator[pa.Table]:
+        shutil.rmtree(kept, ignore_errors=True)
+        yield from counted(self, *asked)
+
+    find, kept = RecordsByKey.find, tmp_path / "inputs" / "side-cars"
+
+    def slices(name: str, harm: Callable[[list[Path]], None] | None) -> list[bytes]:
+        shutil.rmtree(kept, ignore_errors=True)
+        found.clear()
+        continued = harm is not None
+        result = Derived(
+            spark_engine, tmp_path / name, sql(query), walk.sources, continued=continued
+        )
+        for block in range(1, BLOCKS + 1):
+            if block > 2 and harm is not None and harm is not unharmed:
+                harm([each.parent for each in kept.rglob("manifest.bin")])
+            result.step(block, block)
+        return [file.read_bytes() for file in result.files]
+
+    monkeypatch.setattr(RecordsByKey, "find", counted)
+    whole = slices("whole", None)
+    assert not found
+    for harm in (unharmed, deleted, cut, of_another_machine, of_an_older_release):
+        assert slices(harm.__name__, harm) == whole
+        assert any(found) is (harm is unharmed)
+    monkeypatch.setattr(RecordsByKey, "find", while_it_runs)
+    assert slices("while it runs", unharmed) == whole
 
 
 @pytest.mark.spark

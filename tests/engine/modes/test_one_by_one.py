@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild.engine import affected_records
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
@@ -81,6 +82,8 @@ OTHERS = [
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Histories are short here, and results as large as they are."""
     monkeypatch.setattr(parts, "FEWEST", 0)
+    monkeypatch.setattr(affected_records, "MANY_RECORDS", 0)
+    monkeypatch.setattr(affected_records, "FEW", 0)
     monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
 
 

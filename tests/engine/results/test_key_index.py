@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 from datetime import UTC, date, datetime
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 
 from odfbuild.errors import IntegrityError
 from odfbuild.records import key_index as module
+from odfbuild.records import segments as segments_module
 from odfbuild.records.key_hash import comparable_type, hash_rows
 from odfbuild.records.key_index import KeyIndex, key_index
+from odfbuild.records.segments import Segments
 from odfbuild.records.uuids import from_text, to_text
 from odfbuild.store.committed import Committed
+from odfbuild.store.side_cars import SideCar
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import ARROW_SCHEMA, add_slice, create, info, workspace
 
@@ -28,8 +32,9 @@ ALL = pa.table({"value": [i * i for i in range(-2, 3_000)]})
 
 @pytest.fixture
 def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A workspace in which segments stay so small that there are several."""
-    monkeypatch.setattr(module, "SEGMENT_ROWS", 64)
+    """A workspace in which segments are made in several pieces, of small batches."""
+    monkeypatch.setattr(segments_module, "PIECE_BYTES", 600)
+    monkeypatch.setattr(segments_module, "_BATCH_ROWS", 8)
     return workspace(tmp_path)
 
 
@@ -76,29 +81,29 @@ def test_every_key_is_found_however_the_slices_came(space: Workspace) -> None:
         assert seen(space) == squares(total)
         found = index(space).find(pa.table({"value": [-1, 2, 3, (total - 1) ** 2]}))["value"]
         assert (found.to_pylist(), found.num_chunks) == ([(total - 1) ** 2], 1)
-    # Of 500 bytes a slice there would be some fifty files.
-    assert total / 64 < len(segments(space)) < total / 64 * 2 + 6
+    assert len(segments(space)) <= 2 + math.log2(total)
 
 
 def test_segments_are_made_once_and_read_only_where_keys_can_be(
     space: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(space, "a")
-    grow(space, 64, 64, 64)
-    assert seen(space) == squares(192)
+    for count in (100, 40, 9):
+        total = grow(space, count)
+        assert seen(space) == squares(total)
     before = {file: file.stat().st_mtime_ns for file in segments(space)}
     assert len(before) == 3
     # Old slices may be gone: what is covered is not read any more.
     slices = committed(space).slices()
     for each in slices:
         each.file.unlink()
-    opened: list[Path] = []
-    look_up = module._look_up
+    opened: list[SideCar] = []
+    real = Segments.open
     monkeypatch.setattr(
-        module, "_look_up", lambda file, hashes: opened.append(file) or look_up(file, hashes)
+        Segments, "open", lambda self, file: opened.append(file) or real(self, file)
     )
-    found = index(space).find(pa.table({"value": [66 * 66, 100 * 100 + 1]}))
-    assert (found["value"].to_pylist(), len(opened)) == ([66 * 66], 1)
+    found = index(space).find(pa.table({"value": [106 * 106, 120 * 120 + 1]}))
+    assert (found["value"].to_pylist(), len(opened)) == ([106 * 106], 1)
     assert {file: file.stat().st_mtime_ns for file in segments(space)} == before
     shutil.rmtree(space.cache / "side-cars")
     with pytest.raises(IntegrityError, match="is missing"):

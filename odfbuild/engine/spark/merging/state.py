@@ -20,11 +20,10 @@ from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.merging.changes import latest, project, unseen
 from odfbuild.engine.spark.results.executor import KEPT, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices
-from odfbuild.errors import ChainError
 from odfbuild.fallbacks import fell_back
 from odfbuild.odf.operation import RETRACT
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.store.committed import Committed, CommittedSlice, files_of
+from odfbuild.store.committed import Committed, files_of
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.side_cars import SideCarFolder, SideCars
 
@@ -43,7 +42,7 @@ def current_state(
     Columns are those of `schema`, the dataset's.
     """
     folder = _folder(task.history, task.vocab, key)
-    kept, slices = _since(task.history, folder)
+    kept, slices = task.history.behind(folder) if folder else (None, task.history.slices())
     if kept is None and not slices:
         return None
     recent = files_of(slices, task.history.copies())
@@ -65,19 +64,6 @@ def _folder(committed: Committed, vocab: Vocabulary, key: Sequence[str]) -> Side
         return None
     name = hashlib.sha256(repr((vocab, tuple(key))).encode()).hexdigest()
     return SideCarFolder(committed.side_cars / f"state-{name[:16]}", name.encode())
-
-
-def _since(
-    committed: Committed, folder: SideCarFolder | None
-) -> tuple[SideCars | None, tuple[CommittedSlice, ...]]:
-    """The side-cars, and the slices that they do not cover."""
-    kept = folder.load() if folder else None
-    if kept is not None:
-        try:
-            return kept, committed.slices(kept.covered)
-        except ChainError:  # the chain was rewritten
-            pass
-    return None, committed.slices()
 
 
 def _updated(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import affected, new_records_of, records_of
-from odfbuild.engine.contract import InputSlices, TransformTask
+from odfbuild.engine.affected_records import affected, new_records_of, records_like, records_of
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.inputs import has_operations
@@ -32,6 +32,7 @@ from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.one_by_one import Additions, Totals
 from odfbuild.sql.increments.parts import most_affected
 from odfbuild.sql.increments.plan_inputs import Undivided, Views
+from odfbuild.store.merged_copies import NO_COPIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +66,7 @@ def cut(
     unchanged = {each.alias: each for each in task.inputs if each.first is None}
     # Nothing looks at the earlier records of inputs with news.
     inputs = [
-        each if each.alias in unchanged else replace(each, earlier=lambda: ())
+        each if each.alias in unchanged else replace(each, earlier=lambda: (), copies=NO_COPIES)
         for each in task.inputs
     ]
     folder = task.scratch / "met"
@@ -105,12 +106,26 @@ def added(
     before = None
     if additions.totals is not None:
         files = write_parts(after, task.scratch / "totals")
-        few.tune(spark, {*files, *task.previous()})
+        result, folder = _result(task, schema), task.scratch / "own"
+        own = records_like(result, additions.totals.keys, files, folder)
+        task = replace(task, previous=lambda: own, copies=NO_COPIES)
+        few.tune(spark, {*files, *own})
         new = spark.read.schema(after.schema).parquet(*map(str, files))
         committed = changelog.committed(spark, task, schema)
         before = _of_same_groups(committed, new, additions.totals.keys)
         after = _combined(new.unionByName(before), additions.totals, new.schema)
     return changelog.write_changes(changelog.difference(after, before), task, key_of(query))
+
+
+def _result(task: TransformTask, schema: pa.Schema) -> InputSlices:
+    """The records of a dataset so far, as those of an input."""
+    return InputSlices(
+        alias=task.dataset,
+        schema=schema,
+        vocab=task.vocab,
+        earlier=lambda: tuple(map(SliceFile, task.previous())),
+        copies=task.copies,
+    )
 
 
 def _of_same_groups(committed: DataFrame, new: DataFrame, keys: Sequence[str]) -> DataFrame:

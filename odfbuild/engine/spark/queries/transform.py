@@ -240,7 +240,7 @@ def _changelog(
     if found.whole:
         plan, result = known_plan(found.report), known_result(found.report)
     else:
-        few.tune(spark, inputs.union(task.previous()))
+        few.tune(spark, inputs.union(task.result_files()))
         history_views(spark, task, task.scratch)
         plan, result = result_of(spark, steps_of(task.transform))
     result = committed_form(result, micros)

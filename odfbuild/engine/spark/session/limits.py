@@ -74,7 +74,7 @@ def files_read(frame: DataFrame, task: TransformTask) -> set[Path]:
     read = {Path(unquote(urlparse(uri).path)).resolve() for uri in frame.inputFiles()}
     others = read - {file.resolve() for each in task.inputs for file in each.files}
     if others:  # most steps read what is new, and need not list the rest
-        known = [*task.previous(), *(file for each in task.inputs for file in each.all_files())]
+        known = [*task.result_files(), *(file for each in task.inputs for file in each.all_files())]
         slices = [one.path for each in task.inputs for one in (*each.earlier(), *each.slices)]
         others -= {file.resolve() for file in (*known, *slices)}
     if others:

@@ -48,7 +48,8 @@ def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = 
 def committed(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> DataFrame:
     """The records of a result so far, with their weights as `MORE`; `schema` is that of it."""
     operation = pa.field(task.vocab.operation_type, pa.int32())
-    before = read_slices(spark, task.previous(), schema.append(operation), task.vocab, task.scratch)
+    files, columns = task.result_files(), schema.append(operation)
+    before = read_slices(spark, files, columns, task.vocab, task.scratch)
     return before.selectExpr(*map(quote, schema.names), f"{weight(task.vocab)} AS {MORE}")
 
 
