@@ -42,6 +42,14 @@ _MOST_EARLIER = 20_000
 _MOST_BLOCKS = 256
 """Earlier records of so many blocks are read here; of more, side-cars know what is needed."""
 _MICROS_UTC = pa.timestamp("us", "UTC")
+_KNOWN = (
+    MergeStrategyAppend
+    | MergeStrategyLedger
+    | MergeStrategySnapshot
+    | MergeStrategyChangelogStream
+    | MergeStrategyUpsertStream
+)
+"""The strategies that `_merged` knows; any other one is left to Spark."""
 
 
 def merge_in_memory(task: IngestTask) -> EngineResult | None:
@@ -75,11 +83,13 @@ def _in_memory(task: IngestTask) -> EngineResult | None:
 def _is_plain(task: IngestTask, columns: pa.Schema) -> bool:
     """Whether columns, keys and history are such that nothing has to be said of them."""
     vocab, merge = task.vocab, task.merge
+    if not isinstance(merge, _KNOWN):
+        return False
     if not is_regular(task) or task.preprocess or task.seal or task.of_changes or task.event_times:
         return False
     names = [each.name for each in columns]
-    of_changes = isinstance(merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
-    reserved = {vocab.offset, vocab.system_time} | (set() if of_changes else {vocab.operation_type})
+    reserved = {vocab.offset, vocab.system_time}
+    reserved |= set() if merge.HAS_CHANGES else {vocab.operation_type}
     if len({each.lower() for each in (*names, *reserved)}) < len(names) + len(reserved):
         return False
     if vocab.event_time in names:
