@@ -110,6 +110,7 @@ class Code(StrEnum):
     RECORDED_ENGINE_MISSING = "E1447"
     NO_SUBJECT_KEYS = "E1604"
     NO_KEY_TO_SIGN = "E1650"
+    WORKER_WITHOUT_STORAGE = "E1682"
 
 
 class Location(Value):

@@ -12,10 +12,10 @@ from odfbuild.engine.spark import internals
 PACKAGE = Path(odfbuild.__file__).parent
 DOOR = Path(internals.__file__).parent
 PUBLIC = {
-    "pyspark": {"SparkContext"},
+    "pyspark": {"SparkContext", "TaskContext"},
     "pyspark.errors": {"AnalysisException", "ParseException", "PySparkException"},
     "pyspark.sql": {"Column", "DataFrame", "SparkSession", "types"},
-    "pyspark.sql.functions": {"col", "expr", "lit"},
+    "pyspark.sql.functions": {"col", "expr", "lit", "spark_partition_id"},
     "pyspark.sql.types": None,
 }
 """What PySpark's reference documents, of what is used; `None`: all of a module."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.engine.spark.internals.jvm import Classes, classes_in, items
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -39,6 +40,14 @@ def frame_of(spark: SparkSession, stream: str, schema: StructType) -> DataFrame:
     python = known.python
     batches = python.readArrowStreamFromFile(stream)
     return DataFrame(python.toDataFrame(batches, schema.json(), spark._jsparkSession), spark)
+
+
+def layout_of(schema: StructType) -> pa.Schema:
+    """The columns that batches of Arrow have which a task gives to Spark."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    layout: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    return layout
 
 
 def write_computed(frame: DataFrame, stream: str, most: int) -> bool:

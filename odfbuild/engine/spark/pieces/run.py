@@ -24,6 +24,7 @@ from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.internals.records import layout_of
 from odfbuild.engine.spark.internals.status import executor_addresses
 from odfbuild.engine.spark.pieces import tasks
 from odfbuild.engine.spark.pieces.shipped import ship
@@ -110,11 +111,8 @@ def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
 
 def _over_pieces(spark: SparkSession, task: PiecesTask) -> tuple[Node, DataFrame]:
     """Plan and lazy result of the query, with a partition for each piece."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     shape = in_views(task.input_schema, task.input_vocab)
-    layout = to_arrow_schema(shape, timezone="UTC")
-    how = tasks.Reading(task.pieces, layout, task.input_vocab, task.storage)
+    how = tasks.Reading(task.pieces, layout_of(shape), task.input_vocab, task.storage)
     size = len(task.pieces)
     numbers = spark.range(0, size, 1, size)
     frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)

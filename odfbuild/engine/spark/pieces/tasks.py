@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.in_pieces import StorageAddress
 from odfbuild.engine.slice import write_records
-from odfbuild.errors import EngineProblem, EnvironmentProblem, OdfbuildError
+from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError
 from odfbuild.odf.model import DataSlice
 from odfbuild.odf.operation import APPEND
 from odfbuild.odf.timestamp import Timestamp
@@ -142,7 +142,7 @@ def _records(
     if not storage.get("data", data.physical_hash, file):
         raise EngineProblem(
             f"the storage {storage.address} has no object {data.physical_hash}",
-            code="E1682",
+            code=Code.WORKER_WITHOUT_STORAGE,
             notes=("nothing was committed",),
             help="run `odfbuild storage push` where the data is",
         )
@@ -213,11 +213,11 @@ def _told() -> Iterator[None]:
 
 def _of_worker(error: OdfbuildError) -> OdfbuildError:
     """E1682 in place of an error of the machine, which is the worker's and not ours."""
-    if not isinstance(error, EnvironmentProblem) or error.code == "E1682":
+    if not isinstance(error, EnvironmentProblem) or error.code == Code.WORKER_WITHOUT_STORAGE:
         return error
     return EngineProblem(
         f"a worker cannot use the storage: {error.message}",
-        code="E1682",
+        code=Code.WORKER_WITHOUT_STORAGE,
         notes=("nothing was committed",),
         help="give workers the address and the credentials, such as by spark.executorEnv.NAME in "
         "`engine.conf`, and install there what odfbuild uses for that storage",
