@@ -1,11 +1,13 @@
 """Ships templates and schemas inside the package, and a README whose links work on its page."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 from setuptools import find_namespace_packages, find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 REPOSITORY = "https://github.com/odfbuild/odfbuild"
@@ -47,7 +49,19 @@ def readme() -> str:
     return re.sub(r"((?<!!)\[[^\]]*\]\()(?!https?:|#)", rf"\1{REPOSITORY}/blob/v{VERSION}/", text)
 
 
+class BuildCompact(build_py):
+    """Schemas without the white space for people, which is more than half of their bytes."""
+
+    def run(self) -> None:
+        """Build as ever, then write the schemas anew."""
+        super().run()
+        for file in Path(self.build_lib).glob("odfbuild/_resources/schemas/*.json"):
+            schema = json.loads(file.read_text(encoding="utf-8"))
+            file.write_text(json.dumps(schema, separators=(",", ":"), ensure_ascii=False), "utf-8")
+
+
 setup(
+    cmdclass={"build_py": BuildCompact},
     packages=[*find_packages(include=["odfbuild*"]), *RESOURCES],
     package_dir=FOLDERS,
     package_data={

@@ -17,7 +17,7 @@ from odfbuild.engine.release import SPARK
 from odfbuild.extras import INSTALL
 from tests.docs.environments import ROOT, packages_of, size_of
 
-_MOST_BYTES = 85_000_000
+_MOST_BYTES = 80_000_000
 _ROOT = """
 kind: DatasetSnapshot
 version: 1
@@ -82,7 +82,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_takes_less_than_85_megabytes(
+def test_it_takes_less_than_80_megabytes(
     planner: Path, builder: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small, whole = (size_of(packages_of(each / "python")) for each in (planner, builder))
