@@ -40,9 +40,7 @@ def live_records(
     counted of states that are not the `newest` is not kept.
     """
     file = workspace.cache / "live-records.bin"
-    kept: dict[str, tuple[bytes, int]] = (
-        read_disposable(file, _STAMP, dict[str, tuple[bytes, int]]) or {}
-    )
+    kept: _Taken = read_disposable(file, _STAMP, _Taken) or {}
     new: dict[str, tuple[bytes, int]] = {}
     found: dict[str, int | None] = {}
     for name, state in states.items():

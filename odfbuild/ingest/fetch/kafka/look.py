@@ -36,7 +36,6 @@ class LookedAt(Value):
 
     guess: InferredFormat
     key: TopicKey | None
-    has_tombstones: bool
 
 
 def look_at_topic(template: str, settings: IngestSettings, root: Path) -> LookedAt:
@@ -54,7 +53,6 @@ def look_at_topic(template: str, settings: IngestSettings, root: Path) -> Looked
     return LookedAt(
         guess([records], is_text=False),
         _key([each for each in messages if each.value is not None]),
-        any(each.value is None for each in messages),
     )
 
 
