@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import secrets
 import shlex
@@ -29,6 +30,8 @@ from postgres_server import Postgres, programs
 
 PROJECT = Path(__file__).parent / "project"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+NEEDS = ("adbc_driver_postgresql", "confluent_kafka", "openpyxl", "pyspark", "uvicorn")
+"""What the extras bring: modules of which each is needed."""
 ODFBUILD = str(Path(sys.executable).with_name("odfbuild"))
 
 
@@ -169,12 +172,21 @@ def main() -> None:
     folder = parser.parse_args().folder
     if folder.exists():
         parser.error(f"{folder} exists")
+    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    if missing or not Path(ODFBUILD).exists():
+        raise SystemExit(
+            f"this Python lacks {', '.join(missing) or 'the command odfbuild'}: "
+            f"{sys.executable} -m pip install 'odfbuild[spark,jre,databases,kafka,office,serve]'"
+        )
     for number in SIGNALS:
         signal.signal(number, end)
-    with shop(folder.resolve()):
-        print(f"\nThe shop is open: cd {folder} && . ./env.sh", flush=True)
-        print("Ctrl-C stops its servers and deletes that folder.", flush=True)
-        signal.pause()
+    try:
+        with shop(folder.resolve()):
+            print(f"\nThe shop is open: cd {folder} && . ./env.sh", flush=True)
+            print("Ctrl-C stops its servers and deletes that folder.", flush=True)
+            signal.pause()
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"this command failed: {shlex.join(error.cmd)}") from None
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,6 +22,17 @@ COLUMNS = {
     "orders": ("id", "ordered_at", "customer", "sku", "quantity", "status"),
     "customers": ("id", "name", "city", "since"),
 }
+
+
+def test_a_python_without_the_libraries_is_told_what_to_install(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "shop" / "start.py"
+    command = [sys.executable, "-S", script, tmp_path / "shop"]  # without its packages
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "confluent_kafka" in done.stderr
+    assert "-m pip install 'odfbuild[spark,jre,databases,kafka,office,serve]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "shop").exists()
 
 
 @pytest.fixture
