@@ -26,7 +26,7 @@ COLUMNS = {
 
 def test_a_python_without_the_libraries_is_told_what_to_install(tmp_path: Path) -> None:
     script = ROOT / "examples" / "shop" / "start.py"
-    command = [sys.executable, "-S", script, tmp_path / "shop"]  # without its packages
+    command = [sys.executable, "-S", str(script), str(tmp_path / "shop")]  # without its packages
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "confluent_kafka" in done.stderr
