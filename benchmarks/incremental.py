@@ -186,7 +186,7 @@ class Result:
             copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars"),
             continued=self.continued and bool(self.done),
         )
-        result = self.engine.transform(task)
+        result = self.engine.run(task)
         self.extent = result.extent
         self.schema = self.schema or dataset_schema(result.schema, VOCAB)
         self.done = {each.alias: len(each.files) for each in inputs}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import Engine
+from odfbuild.engine.contract import Engine, ViolationsTask
 from odfbuild.errors import CheckError, Code, InSettings, Location, OdfbuildError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
@@ -157,7 +157,14 @@ class Audit(Value):
         plain: Sequence[Path] = ()
 
         def query(check: Sql) -> tuple[int, str]:
-            return self.audits.engine().violations(self.dataset, check.query, plain, schema, vocab)
+            task = ViolationsTask(
+                dataset=self.dataset,
+                query=check.query,
+                files=tuple(plain),
+                schema=schema,
+                vocab=vocab,
+            )
+            return self.audits.engine().run(task)
 
         try:
             with self._plain([*earlier, *files], self.dataset, dataset_id) as opened:

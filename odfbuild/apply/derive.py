@@ -21,6 +21,7 @@ from odfbuild.engine.contract import (
     Told,
     TransformResult,
     TransformTask,
+    ValidateTask,
 )
 from odfbuild.engine.event_windows import count_late, late_records, windows_of
 from odfbuild.engine.personal import committed_files
@@ -232,7 +233,7 @@ def stage_transform(
         if computation is not None:
             most, never = computation.most_records, computation.never_in_full
             task = replace(task, most_records=most, never_full=never)
-        result = engine().transform(task)
+        result = engine().run(task)
         told = result.told
         if told is not None:
             _check_columns(transaction, result, vocab)
@@ -404,9 +405,11 @@ def validated_schema(
     vocab: Vocabulary,
 ) -> pa.Schema | None:
     """Result schema of a transformation from its inputs' schemas alone, if that tells it."""
-    return engine.validate(
-        dataset,
-        transform.transform,
-        [each.as_slices() for each in inputs],
-        vocab,
+    return engine.run(
+        ValidateTask(
+            dataset=dataset,
+            transform=transform.transform,
+            inputs=tuple(each.as_slices() for each in inputs),
+            vocab=vocab,
+        )
     )

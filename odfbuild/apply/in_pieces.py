@@ -16,7 +16,7 @@ from pathlib import Path
 from odfbuild.apply.derive import Derived, record_step
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, InputSlices
+from odfbuild.engine.contract import Engine, InputSlices, ValidateTask
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress
 from odfbuild.engine.personal import scope_of
 from odfbuild.engine.request import StepInput, is_computed
@@ -59,7 +59,14 @@ def stage_in_pieces(
         schema=schema_of(each.schema),
         vocab=vocabulary_of(each.vocab),
     )
-    result = engine().validate(transaction.alias, transform.transform, [view], vocab)
+    result = engine().run(
+        ValidateTask(
+            dataset=transaction.alias,
+            transform=transform.transform,
+            inputs=(view,),
+            vocab=vocab,
+        )
+    )
     if result is None:
         return None
     schema = ensure_schema(transaction, result, vocab)
@@ -77,7 +84,7 @@ def stage_in_pieces(
         first_offset=0 if last is None else last + 1,
         system_time=transaction.system_time,
     )
-    written = engine().write_in_pieces(task)
+    written = engine().run(task)
     if written is None:
         return None
     slices = [found.data for found in written if found.data is not None]

@@ -27,6 +27,8 @@ from odfbuild.engine.contract import (
     LocalTimes,
     OnSchemaChange,
     Skipped,
+    ValidateTask,
+    in_one_job,
 )
 from odfbuild.engine.own_rows import records_of_own_rows
 from odfbuild.engine.personal import sealing_of
@@ -243,12 +245,6 @@ def read_together(
     return [None] * len(batch)
 
 
-def in_one_job(engine: Engine, tasks: Sequence[IngestTask]) -> Sequence[EngineResult | None]:
-    """What the engine makes of files in one job; nothing where it does not read them together."""
-    together = engine.ingest_together(tasks) if len(tasks) > 1 else None
-    return together or [None] * len(tasks)
-
-
 def task_of(
     transaction: Transaction, fetched: Fetched, scratch: Path, config: Config
 ) -> IngestTask | None:
@@ -300,7 +296,7 @@ def stage_ingest(
 
 def _computed(task: IngestTask, arrival: Arrival, get_engine: Callable[[], Engine]) -> EngineResult:
     plain = records_of_own_rows(task) if arrival.own_rows else None
-    return plain or get_engine().ingest(task)
+    return plain or get_engine().run(task)
 
 
 def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTask:
@@ -455,8 +451,14 @@ def validate_source(
     vocab = vocabulary_of(state.vocab)
     if source.preprocess is not None:
         given = InputSlices(alias="input", schema=columns, vocab=vocab)
-        columns = get_engine().validate(
-            transaction.alias, source.preprocess, [given], vocab, preprocess=True
+        columns = get_engine().run(
+            ValidateTask(
+                dataset=transaction.alias,
+                transform=source.preprocess,
+                inputs=(given,),
+                vocab=vocab,
+                preprocess=True,
+            )
         )
     if columns is None:
         return

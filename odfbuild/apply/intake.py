@@ -22,7 +22,6 @@ from odfbuild.apply.attempt import begin
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import (
     Arrival,
-    in_one_job,
     keep_side_cars,
     stage_ingest,
     task_for,
@@ -30,7 +29,7 @@ from odfbuild.apply.ingest import (
 from odfbuild.apply.ingest_request import IngestRequest, arrival_of, state_of
 from odfbuild.apply.refuse_external import check_own
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, EngineFactory, EngineResult
+from odfbuild.engine.contract import Engine, EngineFactory, EngineResult, in_one_job
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.slice import records_of
 from odfbuild.errors import (
@@ -277,7 +276,7 @@ class Intake:
         state = key_state(source, handed.keys[0]) if handed.keys else base.source_state
         arrival = self._arrival(dataset, source, handed, state)
         engine = self._engine()
-        result = engine.ingest(task_for(transaction, arrival, scratch))
+        result = engine.run(task_for(transaction, arrival, scratch))
         skipped = result.skipped.total
         if len(handed.keys) > 1 or skipped:
             counted = Counted(keys=handed.keys, records=None, skipped=skipped)

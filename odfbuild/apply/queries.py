@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import Engine, InputSlices
+from odfbuild.engine.contract import Engine, InputSlices, ScreenTask, ValidateTask
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
 from odfbuild.ingest.unexpected_errors import unforeseen
@@ -278,7 +278,7 @@ class _Check:
         self.unknown.add(name)
         key = hashlib.sha256(repr(("screened", query, tuple(inputs))).encode()).digest()
         if self.known.get(key) is None:
-            self.get_engine().screen(name, query, inputs)
+            self.get_engine().run(ScreenTask(dataset=name, transform=query, inputs=tuple(inputs)))
             self.known.put(key, pa.schema([]))
 
     def _ask(
@@ -294,7 +294,14 @@ class _Check:
         key = _key(query, inputs, vocab, preprocess, computed_by)
         found = self.known.get(key)
         if found is None:
-            found = self.get_engine().validate(name, query, inputs, vocab, preprocess=preprocess)
+            task = ValidateTask(
+                dataset=name,
+                transform=query,
+                inputs=tuple(inputs),
+                vocab=vocab,
+                preprocess=preprocess,
+            )
+            found = self.get_engine().run(task)
             if found is None:
                 self.unknown.add(name)
                 return None

@@ -8,10 +8,11 @@ Source: Open Data Fabric, "Engine Contract".
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.lineage import Lineage
@@ -22,7 +23,6 @@ from odfbuild.values import Value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
     from odfbuild.errors import Location
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from odfbuild.records.personal.values import Convert
     from odfbuild.records.ranges import Ranges
     from odfbuild.store.committed import Committed
+
+
+Done = TypeVar("Done")
 
 
 class SliceFile(Value):
@@ -90,7 +93,45 @@ class InputSlices(Value, kw_only=True):
         return self.copies.instead_of([each.path for each in (*self.earlier(), *self.slices)])
 
 
-class TransformTask(Value, kw_only=True):
+class Request(Value, Generic[Done]):
+    """What an engine is asked for, and what it answers: a value of type `Done`."""
+
+    def afresh(self) -> Self:
+        """The same, with a scratch folder that holds nothing of an earlier attempt."""
+        scratch = getattr(self, "scratch", None)
+        changed = {} if scratch is None else {"scratch": Path(tempfile.mkdtemp(dir=scratch))}
+        return replace(self, **changed)
+
+
+class ValidateTask(Request["pa.Schema | None"], kw_only=True):
+    """Tell the columns of a transformation's result (data and event time) from input schemas alone.
+
+    No slice of `inputs` is read. `None` where only the first records can tell.
+    Raises `Errors` of `QueryError`s, whose `location` is within the text of a query
+    (`InDefinition.query`); the caller maps it to the project's file.
+    `preprocess`: the one input is `input` and an event time column is not required.
+    """
+
+    dataset: str
+    transform: TransformSql
+    inputs: tuple[InputSlices, ...]
+    vocab: Vocabulary
+    preprocess: bool = False
+
+
+class ScreenTask(Request[None], kw_only=True):
+    """Check what of queries can be told before any column of their inputs is known.
+
+    That is whether they can be read, call functions that they may call, and read nothing but the
+    relations `inputs`. Raises as `ValidateTask` does.
+    """
+
+    dataset: str
+    transform: TransformSql
+    inputs: tuple[str, ...]
+
+
+class TransformTask(Request["TransformResult"], kw_only=True):
     """Bring the result of `transform` up to what `inputs` hold now.
 
     `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
@@ -201,7 +242,7 @@ twice: `fail` takes them for bad values, `earlier` moves the one forward by what
 forward, and takes the earlier instant of the other."""
 
 
-class IngestTask(Value, kw_only=True):
+class IngestTask(Request["EngineResult"], kw_only=True):
     """Read `file`, preprocess, merge with what was committed.
 
     `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
@@ -333,12 +374,13 @@ class TransformResult(EngineResult, kw_only=True):
     told: Told | None = None
 
 
-class ProvenanceTask(Value, kw_only=True):
+class ProvenanceTask(Request["Provenance"], kw_only=True):
     """Tell where records of a step come from that was recorded in a chain.
 
     `step` is the request that made them, and `file` the slice that it gave, with `schema`. Each of
     the sets of offsets in `asked` is a question of its own. With `columns`, also tell which columns
-    of the inputs its columns are made of.
+    of the inputs its columns are made of. The step is recomputed with an extended query; nothing is
+    stored for it.
     """
 
     step: TransformTask
@@ -346,6 +388,10 @@ class ProvenanceTask(Value, kw_only=True):
     schema: pa.Schema
     asked: tuple[Ranges, ...]
     columns: bool = False
+
+    def afresh(self) -> Self:
+        """See `Request`."""
+        return replace(self, step=self.step.afresh())
 
 
 class Origin(Value):
@@ -373,13 +419,46 @@ class Provenance(Value):
     lineage: Lineage | None = None
 
 
-class QueryTask(Value):
+class Together(Request["Sequence[Done] | None"]):
+    """Carry out several tasks in one job; each result is what the task alone gives.
+
+    Steps (`TransformTask`) are of one dataset; they have the same transformation, and inputs with
+    the same columns. Files (`IngestTask`) enter one dataset one after the other, each as if those
+    before were committed, or each of them a dataset of its own.
+    `None`: they have to be carried out one by one, also where that will raise an error.
+    """
+
+    tasks: tuple[Request[Done], ...]
+
+    def afresh(self) -> Self:
+        """See `Request`."""
+        return replace(self, tasks=tuple(each.afresh() for each in self.tasks))
+
+
+class ViolationsTask(Request[tuple[int, str]], kw_only=True):
+    """How many records a query over the view `slice` finds, and the first of them as text.
+
+    `files` are data files of `dataset` with `schema`. Raises `CheckError` E0543 for a query that is
+    wrong, or that is none.
+    """
+
+    dataset: str
+    query: str
+    files: tuple[Path, ...]
+    schema: pa.Schema
+    vocab: Vocabulary
+
+
+class QueryTask(Request["EngineResult"]):
     """A question over `inputs`, whose aliases are the relations that `sql` may read.
 
     They show what their records amount to, without system columns; with `history` all records. At
     most `limit` rows are wanted. With `repeatable`, the same rows must come whenever it is asked.
     An input in `chosen` shows the records whose offsets are in that Parquet file, instead. `steps`
     are views, each for the steps behind it and for `sql`.
+    Raises `QueryError`s as `ValidateTask` does. A query that need not be repeatable may ask for
+    what a transformation must not, such as any ten records; it sees nothing but its inputs all the
+    same.
     """
 
     sql: str
@@ -421,90 +500,8 @@ class StepProgress(Value, kw_only=True):
 class Engine(Protocol):
     """An engine in a running session. Methods may be called from several threads at once."""
 
-    def validate(
-        self,
-        dataset: str,
-        transform: TransformSql,
-        inputs: Sequence[InputSlices],
-        vocab: Vocabulary,
-        *,
-        preprocess: bool = False,
-    ) -> pa.Schema | None:
-        """Result schema of a transformation (data and event time columns) from input schemas alone.
-
-        No slice of `inputs` is read. `None` where only the first records can tell.
-        Raises `Errors` of `QueryError`s, whose `location` is within the text of a query
-        (`InDefinition.query`); the caller maps it to the project's file.
-        `preprocess`: the one input is `input` and an event time column is not required.
-        """
-        ...
-
-    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
-        """Check what of queries can be told before any column of their inputs is known.
-
-        That is whether they can be read, call functions that they may call, and read nothing but
-        the relations `inputs`. Raises as `validate` does.
-        """
-        ...
-
-    def transform(self, task: TransformTask) -> TransformResult:
-        """Carry out a transformation step."""
-        ...
-
-    def transform_together(
-        self, tasks: Sequence[TransformTask]
-    ) -> Sequence[TransformResult] | None:
-        """Carry out steps of one dataset in one job; a result for each is what `transform` gives.
-
-        They have the same transformation, and inputs with the same columns. `None`: they have to be
-        carried out one by one, also where that will raise an error.
-        """
-        ...
-
-    def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
-        """Carry out steps by tasks that write their slices to the storage; one for each step.
-
-        `None`: they have to be carried out by `transform`, also where that will raise an error.
-        """
-        ...
-
-    def provenance(self, task: ProvenanceTask) -> Provenance:
-        """Tell which records of the inputs records of a step came from.
-
-        The step is recomputed with an extended query; nothing is stored for it.
-        """
-        ...
-
-    def ingest(self, task: IngestTask) -> EngineResult:
-        """Carry out read, preprocess and merge of one source file."""
-        ...
-
-    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """Carry out the same for several files.
-
-        They enter one dataset one after the other, or each of them a dataset of its own. The
-        results are what `ingest` gives for each of them once those before are committed. `None`:
-        they have to be ingested one by one, also where that will raise an error.
-        """
-        ...
-
-    def violations(
-        self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
-    ) -> tuple[int, str]:
-        """How many records a query over the view `slice` finds, and the first of them as text.
-
-        `files` are data files of `dataset` with `schema`. Raises `CheckError` E0543 for a query
-        that is wrong, or that is none.
-        """
-        ...
-
-    def query(self, task: QueryTask) -> EngineResult:
-        """Answer a raw query; its order counts, if it has one.
-
-        Raises `QueryError`s as `validate` does. A query that need not be repeatable may ask for
-        what a transformation must not, such as any ten records; it sees nothing but its inputs all
-        the same.
-        """
+    def run(self, request: Request[Done]) -> Done:
+        """Carry out a request; its class says what it gives and raises."""
         ...
 
     def progress(self, dataset: str) -> StepProgress | None:
@@ -522,3 +519,9 @@ class Engine(Protocol):
 
 EngineFactory = Callable[[], Engine]
 """Starts a session; slow, called at most once per apply and in the background."""
+
+
+def in_one_job(engine: Engine, tasks: Sequence[Request[Done]]) -> Sequence[Done | None]:
+    """What each of several tasks gives in one job; nothing where they go one by one."""
+    done = engine.run(Together(tuple(tasks))) if len(tasks) > 1 else None
+    return done or [None] * len(tasks)

@@ -213,7 +213,7 @@ def asked_of(
         try:
             inputs = _inputs(workspace, question, sources, folder)
             chosen = {} if valid_at is None else _true_at(valid_at, inputs, folder)
-            found = engine.query(
+            found = engine.run(
                 QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
             )
         except OdfbuildError as error:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from odfbuild.engine.contract import TransformTask
 from tests.apply.tiny import Tiny
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -94,11 +95,12 @@ class _Borrowed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def transform(self, task: Any) -> Any:
-        """Carry out a step, and perhaps not live to see its end."""
-        if self._within is not None and self._within[0] == task.dataset:
+    def run(self, request: Any) -> Any:
+        """Carry out a request, and perhaps not live to see the end of a step."""
+        is_step = isinstance(request, TransformTask)
+        if is_step and self._within is not None and self._within[0] == request.dataset:
             _die_after(self._within[1])
-        return self._engine.transform(task)
+        return self._engine.run(request)
 
     def stop(self) -> None:
         """Leave it running for the next fork."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +21,12 @@ from odfbuild.engine.contract import (
     EngineInfo,
     EngineResult,
     IngestTask,
-    InputSlices,
-    Provenance,
-    ProvenanceTask,
-    QueryTask,
+    ScreenTask,
     StepProgress,
+    Together,
     TransformResult,
     TransformTask,
+    ValidateTask,
 )
 from odfbuild.engine.in_pieces import PiecesTask
 from odfbuild.odf.model import (
@@ -34,9 +34,7 @@ from odfbuild.odf.model import (
     MergeStrategyChangelogStream,
     ReadStepNdJson,
     ReadStepParquet,
-    TransformSql,
 )
-from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import RECORD_BY_RECORD
 
 MILLIS = pa.timestamp("ms", "UTC")
@@ -46,19 +44,20 @@ RESULT = pa.schema([("event_time", MILLIS), ("id", pa.int64()), ("value", pa.int
 class PlainEngine:
     """`contract.Engine` in Arrow; understands `value * N`, `WHERE id > N`, and `value` alone."""
 
-    def validate(
-        self,
-        dataset: str,
-        transform: TransformSql,
-        inputs: Sequence[InputSlices],
-        vocab: Vocabulary,
-        *,
-        preprocess: bool = False,
-    ) -> pa.Schema:
+    def run(self, request: Any) -> Any:
+        if isinstance(request, TransformTask):
+            return self.transform(request)
+        if isinstance(request, IngestTask):
+            return self.ingest(request)
+        if isinstance(request, Together):
+            tasks: tuple[Any, ...] = request.tasks
+            if isinstance(tasks[0], IngestTask):
+                return self.ingest_together(tasks)
+            return [self.transform(task) for task in tasks]
+        if isinstance(request, ScreenTask | PiecesTask):
+            return None  # any query is right, and it has no executors
+        assert isinstance(request, ValidateTask)
         return RESULT
-
-    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
-        """Anything is right."""
 
     def transform(self, task: TransformTask) -> TransformResult:
         query = (task.transform.queries or ())[-1].query
@@ -85,12 +84,6 @@ class PlainEngine:
             read=frozenset(file for each in task.inputs for file in each.files),
         )
 
-    def transform_together(self, tasks: Sequence[TransformTask]) -> Sequence[TransformResult]:
-        return [self.transform(task) for task in tasks]
-
-    def write_in_pieces(self, task: PiecesTask) -> None:
-        """It has no executors."""
-
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """One by one."""
         return None
@@ -108,15 +101,6 @@ class PlainEngine:
         part = task.scratch / "part.parquet"
         pq.write_table(rows.cast(RESULT), part)
         return EngineResult(parts=(part,), schema=RESULT)
-
-    def provenance(self, task: ProvenanceTask) -> Provenance:
-        raise NotImplementedError
-
-    def violations(self, *_: object) -> tuple[int, str]:
-        raise NotImplementedError
-
-    def query(self, task: QueryTask) -> EngineResult:
-        raise NotImplementedError
 
     def progress(self, dataset: str) -> StepProgress | None:
         return None

@@ -100,14 +100,14 @@ def project(
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[list[str] | None]:
     """The datasets of each job for several files; `None`: they go one by one."""
     seen: list[list[str] | None] = []
-    work = SparkEngine.ingest_together
+    work = SparkEngine._together
 
     def noted(self: SparkEngine, tasks: Any) -> Any:
         found = work(self, tasks)
         seen.append(None if found is None else [each.dataset for each in tasks])
         return found
 
-    monkeypatch.setattr(spark.SparkEngine, "ingest_together", noted)
+    monkeypatch.setattr(spark.SparkEngine, "_together", noted)
     return seen
 
 
@@ -183,14 +183,14 @@ def test_a_file_that_was_edited_before_its_turn_is_read_again(
 ) -> None:
     names = ["a", "b"]
     program = project("edited", 9, {name: root(name, _APPEND) for name in names})
-    work = SparkEngine.ingest_together
+    work = SparkEngine._together
 
     def then_edit(self: SparkEngine, tasks: Any) -> Any:
         found = work(self, tasks)
         (program.root / "data/b1 ü.csv").write_text(csv("edited", 7))
         return found
 
-    monkeypatch.setattr(spark.SparkEngine, "ingest_together", then_edit)
+    monkeypatch.setattr(spark.SparkEngine, "_together", then_edit)
     program.apply()
     assert jobs == [names]
     said = program.ok("sql", "SELECT count(*) AS n FROM b", "--format", "json")
@@ -255,7 +255,7 @@ def test_a_root_that_moved_while_it_was_read_ahead_is_told_so(
         (program.root / f"data/{name}2.csv").write_text(csv(name, 4))
     [a, b] = (DatasetStore(program.root / "chains" / name) for name in "ab")
     before = a.head()
-    work = SparkEngine.ingest_together
+    work = SparkEngine._together
 
     def then_move(self: SparkEngine, tasks: Any) -> Any:
         found = work(self, tasks)
@@ -264,7 +264,7 @@ def test_a_root_that_moved_while_it_was_read_ahead_is_told_so(
         b.swap_head(head, b.read_block(head).prev_block_hash)
         return found
 
-    monkeypatch.setattr(spark.SparkEngine, "ingest_together", then_move)
+    monkeypatch.setattr(spark.SparkEngine, "_together", then_move)
     said = program("apply", "-y")
     assert "E0701" in said.out + said.err
     assert a.head() != before

@@ -123,7 +123,7 @@ def _run(
     inputs = [_input(given, folder) for given in case["inputs"]]
     steps = [SqlQueryStep(alias=q.get("alias"), query=q["query"]) for q in case["queries"]]
     query = TransformSql(engine="spark", queries=tuple(steps))
-    result = engine.transform(task(folder, query, *inputs))
+    result = engine.run(task(folder, query, *inputs))
     committed = dataset_schema(result.schema, VOCAB)
     staged = write_slice(
         result,

@@ -57,7 +57,7 @@ def main(sandbox: str, project: Path, port: int) -> None:
     def query() -> int:
         given = slices(project / "chains", rows(0, 7))
         wanted = sql("SELECT event_time, city FROM cities")
-        return int(read(engine.transform(task(scratch, wanted, given)).parts).num_rows)
+        return int(read(engine.run(task(scratch, wanted, given)).parts).num_rows)
 
     def told(attempt: Callable[[], Any]) -> Any:
         try:

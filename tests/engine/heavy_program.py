@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         scratch = folder / name
         scratch.mkdir()
         try:
-            done = engine.transform(task(scratch, sql(query), given))
+            done = engine.run(task(scratch, sql(query), given))
         except OdfbuildError as error:
             return [error.code, error.message, error.dataset, *error.notes, error.help]
         return read(done.parts).num_rows

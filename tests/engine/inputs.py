@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
+from odfbuild.engine.contract import Engine, InputSlices, SliceFile, TransformTask, ValidateTask
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.odf.vocabulary import Vocabulary
 
@@ -52,6 +52,16 @@ def slices(folder: Path, *tables: pa.Table, alias: str = "cities") -> InputSlice
         first=tables[0]["offset"][0].as_py() if tables else None,
         last=tables[-1]["offset"][-1].as_py() if tables else None,
     )
+
+
+def columns_of(
+    engine: Engine, dataset: str, transform: TransformSql, inputs: Sequence[InputSlices]
+) -> pa.Schema | None:
+    """The columns of a result, told without records."""
+    task = ValidateTask(
+        dataset=dataset, transform=transform, inputs=tuple(inputs), vocab=Vocabulary()
+    )
+    return engine.run(task)
 
 
 def sql(*queries: str) -> TransformSql:

@@ -155,7 +155,7 @@ class Derived:
             copies=MergedCopies(self.folder, side_cars=self.folder / "side-cars"),
             continued=self.continued and bool(self.done),
         )
-        result = self.engine.transform(task)
+        result = self.engine.run(task)
         self.watermark = output_watermark(self.watermark, [each.watermark for each in inputs])
         self.mode, self.reason = result.choice.mode, result.choice.reason
         self.extent = result.extent

@@ -97,7 +97,7 @@ def lineage(engine: Engine, folder: Path, inputs: list[Source], transform: Trans
     derived.step()
     scratch = folder / "asked"
     scratch.mkdir()
-    found = engine.provenance(
+    found = engine.run(
         ProvenanceTask(
             step=replace(derived.tasks[0], scratch=scratch),
             file=derived.files[0],

@@ -12,7 +12,7 @@ from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_
 from odfbuild.errors import Errors, OdfbuildError
 from odfbuild.odf.model import TemporalTable
 from odfbuild.odf.vocabulary import Vocabulary
-from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
+from tests.engine.inputs import SCHEMA, columns_of, read, rows, slices, sql, task
 
 VOCAB = Vocabulary()
 UNION = "SELECT event_time, city FROM {t} WHERE population > {n}"
@@ -125,7 +125,7 @@ def test_checking_queries_of_one_fingerprint_finds_the_same(
         query = sql(template.format(t=alias, n=number))
         alike = fingerprint_of(query, [_input(alias)], VOCAB)
         try:
-            schema = spark_engine.validate("d", query, [_input(alias)], VOCAB)
+            schema = columns_of(spark_engine, "d", query, [_input(alias)])
         except (Errors, OdfbuildError):
             found[alike].append(None)
             continue
@@ -143,11 +143,11 @@ def test_checking_queries_of_one_fingerprint_finds_the_same(
 def test_spark_is_asked_once_for_the_queries_of_a_template(
     spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = spark_engine.validate("a", sql(UNION.format(t="`a`", n=3)), [_input("a")], VOCAB)
+    first = columns_of(spark_engine, "a", sql(UNION.format(t="`a`", n=3)), [_input("a")])
     query = sql(UNION.format(t="`b`", n=4))
     with monkeypatch.context() as patch:
         patch.setattr(SparkEngine, "request", None)
-        assert spark_engine.validate("b", query, [_input("b")], VOCAB).equals(first)
+        assert columns_of(spark_engine, "b", query, [_input("b")]).equals(first)
     monkeypatch.setattr(checked, "check_steps", None)
     step = task(tmp_path, query, slices(tmp_path, rows(0, 6), alias="b"))
-    assert read(spark_engine.transform(step).parts)["city"].to_pylist() == ["city-5"]
+    assert read(spark_engine.run(step).parts)["city"].to_pylist() == ["city-5"]

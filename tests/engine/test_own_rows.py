@@ -159,7 +159,7 @@ def test_a_slice_has_the_same_bytes_without_spark(
     assert found is not None
     without = slice_of(found, tmp_path / "without")
     other = replace(given, scratch=tmp_path)
-    assert without == slice_of(spark_engine.ingest(other), tmp_path / "through")
+    assert without == slice_of(spark_engine.run(other), tmp_path / "through")
 
 
 @pytest.mark.spark
@@ -175,7 +175,7 @@ def test_the_time_of_the_source_is_that_of_rows_without_one(
     assert found is not None
     without = slice_of(found, tmp_path / "without")
     assert without == slice_of(
-        spark_engine.ingest(replace(given, scratch=tmp_path)), tmp_path / "through"
+        spark_engine.run(replace(given, scratch=tmp_path)), tmp_path / "through"
     )
 
 
@@ -194,7 +194,7 @@ def test_rows_are_appended_to_earlier_ones_without_spark(
     assert found is not None
     without = slice_of(found, tmp_path / "without")
     assert without == slice_of(
-        spark_engine.ingest(replace(later, scratch=tmp_path)), tmp_path / "through"
+        spark_engine.run(replace(later, scratch=tmp_path)), tmp_path / "through"
     )
 
 
@@ -203,7 +203,7 @@ def test_what_is_left_to_spark_is_told_by_it(spark_engine: Engine, tmp_path: Pat
     given = task(tmp_path, [*shuffled(30), row(3)], MERGES["snapshot"])
     assert records_of_own_rows(given) is None
     with pytest.raises(IngestError, match="id 3 "):
-        spark_engine.ingest(given)
+        spark_engine.run(given)
 
 
 def with_row(number: int, **values: Any) -> list[dict[str, Any]]:

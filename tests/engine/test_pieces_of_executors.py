@@ -264,5 +264,5 @@ def test_the_sandbox_lets_no_task_run_python(
     if not spark_engine._session.fences.network:
         pytest.skip("this system has no sandbox")
     with pytest.raises(EngineProblem) as caught:
-        spark_engine.write_in_pieces(task(where, (stored(where, RECORDS),)))
+        spark_engine.run(task(where, (stored(where, RECORDS),)))
     assert caught.value.code == "E1684"

@@ -74,7 +74,7 @@ def asked(derived: Derived, step: int = -1) -> dict[int, Origin]:
     scratch.mkdir()
     assert derived.schema is not None
     offsets = pq.read_table(file)["offset"].to_pylist()
-    found = derived.engine.provenance(
+    found = derived.engine.run(
         ProvenanceTask(
             step=replace(task, scratch=scratch),
             file=file,
@@ -400,7 +400,7 @@ def test_the_records_that_a_record_comes_from_are_enough_to_make_it(
     assert not any(origin.whole for origin in origins.values())
     for offset in chance.sample(sorted(made), 1):
         task = _only(derived.tasks[-1], origins[offset], tmp_path / f"only-{offset}")
-        result = derived.engine.transform(task)
+        result = derived.engine.run(task)
         staged = write_slice(
             result,
             dataset="derived",

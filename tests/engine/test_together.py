@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odfbuild.engine.contract import TransformResult, TransformTask
+from odfbuild.engine.contract import Together, TransformResult, TransformTask
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.odf.model import TransformSql
@@ -83,9 +83,7 @@ def committed(result: TransformResult, folder: Path) -> tuple[str, int] | None:
 
 
 def alone(engine: SparkEngine, tasks: Sequence[TransformTask]) -> list[TransformResult]:
-    return [
-        engine.transform(replace(task, scratch=Path(mkdtemp(dir=task.scratch)))) for task in tasks
-    ]
+    return [engine.run(replace(task, scratch=Path(mkdtemp(dir=task.scratch)))) for task in tasks]
 
 
 @settings(max_examples=15)
@@ -105,7 +103,7 @@ def test_steps_together_give_what_each_gives_alone(
 ) -> None:
     folder = tmp_path_factory.mktemp("steps")
     tasks = steps_over(folder, transform, blocks, gap)
-    together = spark_engine.transform_together(tasks)
+    together = spark_engine.run(Together(tuple(tasks)))
     assert together is not None
     one_by_one = alone(spark_engine, tasks)
     assert [e.schema for e in together] == [e.schema for e in one_by_one]
@@ -117,7 +115,7 @@ def test_more_records_than_are_handed_over_are_the_same_too(
 ) -> None:
     blocks = [([((n, n % 5, f"{n}-{step}"), 0) for n in range(9_000)], []) for step in range(3)]
     tasks = steps_over(tmp_path, ROW_BY_ROW[0], blocks)
-    together = spark_engine.transform_together(tasks)
+    together = spark_engine.run(Together(tuple(tasks)))
     assert together is not None
     hashes = [committed(each, tmp_path) for each in together]
     assert hashes == [committed(each, tmp_path) for each in alone(spark_engine, tasks)]
@@ -139,7 +137,7 @@ TWO = [([((0, 1, "x"), 0)], []), ([((1, 2, "y"), 0)], [])]
 def test_other_queries_are_carried_out_one_by_one(
     spark_engine: SparkEngine, tmp_path: Path, query: str
 ) -> None:
-    assert spark_engine.transform_together(steps_over(tmp_path, sql(query), TWO)) is None
+    assert spark_engine.run(Together(tuple(steps_over(tmp_path, sql(query), TWO)))) is None
 
 
 def test_a_slice_that_holds_more_than_its_step_reads_is_carried_out_alone(
@@ -150,4 +148,4 @@ def test_a_slice_that_holds_more_than_its_step_reads_is_carried_out_alone(
     pq.write_table(pa.concat_tables([pq.read_table(more.files[0])] * 2), tmp_path / "more.parquet")
     longer = replace(more, slices=(replace(more.slices[0], path=tmp_path / "more.parquet"),))
     tasks = [first, replace(second, inputs=(longer, other))]
-    assert spark_engine.transform_together(tasks) is None
+    assert spark_engine.run(Together(tuple(tasks))) is None

@@ -19,9 +19,7 @@ from markdown_it import MarkdownIt
 from odfbuild import Project
 from odfbuild.engine.contract import (
     Engine,
-    EngineResult,
     IngestTask,
-    TransformResult,
     TransformTask,
 )
 from odfbuild.odf.chain.projection import Projection
@@ -278,15 +276,14 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def transform(self, task: TransformTask) -> TransformResult:
-        for each in task.inputs:
-            if each.first is not None and each.last is not None:
-                self.read[task.dataset, each.alias, each.first, each.last] += 1
-        return self._engine.transform(task)
-
-    def ingest(self, task: IngestTask) -> EngineResult:
-        self.ingested.append(Path(task.source_name).name)
-        return self._engine.ingest(task)
+    def run(self, request: Any) -> Any:
+        if isinstance(request, IngestTask):
+            self.ingested.append(Path(request.source_name).name)
+        elif isinstance(request, TransformTask):
+            for each in request.inputs:
+                if each.first is not None and each.last is not None:
+                    self.read[request.dataset, each.alias, each.first, each.last] += 1
+        return self._engine.run(request)
 
 
 def chains(project: ExampleProject, branch: str | None = None) -> Mapping[str, Projection]:

@@ -91,7 +91,7 @@ def ingest(
 ) -> tuple[EngineResult, pa.Table]:
     scratch = folder / f"scratch-{len(list(folder.iterdir()))}"
     scratch.mkdir()
-    result = engine.ingest(
+    result = engine.run(
         IngestTask(
             dataset="tests",
             file=file,

@@ -17,10 +17,10 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from odfbuild.apply.ingest import fetch_context, in_one_job, task_of
+from odfbuild.apply.ingest import fetch_context, task_of
 from odfbuild.apply.roots.planned_files import as_planned
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, EngineResult, IngestTask
+from odfbuild.engine.contract import Engine, EngineResult, IngestTask, in_one_job
 from odfbuild.fallbacks import falling_back
 from odfbuild.ingest.fetch import Fetched, fetch
 from odfbuild.ingest.fetch.sftp_address import is_elsewhere

@@ -184,7 +184,7 @@ class _Query:
         scratch = Path(tempfile.mkdtemp(dir=self.folder))
         inputs = tuple(self._gain(each, given, scratch) for each in self.inputs)
         previous = tuple(self._results)
-        result = self.engine.transform(
+        result = self.engine.run(
             TransformTask(
                 dataset=self.name,
                 transform=self.transform,

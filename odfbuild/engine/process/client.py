@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine import shutdown
-from odfbuild.engine.contract import InputSlices, TransformResult, TransformTask
+from odfbuild.engine.contract import TransformResult, TransformTask, ValidateTask
 from odfbuild.engine.process.accused import Accused
 from odfbuild.engine.process.files import StepFiles, step_files, transform_request
 from odfbuild.engine.process.programs import Address, Program, start_command
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.engine.process.container import Runtime
-    from odfbuild.odf.model import TransformSql
-    from odfbuild.odf.vocabulary import Vocabulary
 
 _POLL_SECONDS = 0.02
 _LOGS_KEPT = 20
@@ -88,7 +86,13 @@ class Client:
         self._running: set[Program] = set()
         shutdown.began(self.stop)
 
-    def transform(self, task: TransformTask) -> TransformResult:
+    def run(self, request: TransformTask | ValidateTask) -> TransformResult | pa.Schema | None:
+        """What `contract.Engine` gives for these requests."""
+        if isinstance(request, ValidateTask):
+            return self._result_schema(request)
+        return self._transform(request)
+
+    def _transform(self, task: TransformTask) -> TransformResult:
         """Carry out a step, and check what comes back."""
         from odfbuild.engine.process.checks import checked_result
 
@@ -102,13 +106,7 @@ class Client:
                 raise _said(answer, accused)
         return checked_result(task, answer, files, accused)
 
-    def result_schema(
-        self,
-        dataset: str,
-        transform: TransformSql,
-        inputs: tuple[InputSlices, ...],
-        vocab: Vocabulary,
-    ) -> pa.Schema | None:
+    def _result_schema(self, asked: ValidateTask) -> pa.Schema | None:
         """The columns of a query over no records; `None` where the engine cannot tell them.
 
         Raises `EngineError` E1438 for a query that the engine refuses. That it fails otherwise says
@@ -117,14 +115,14 @@ class Client:
         self._host.cache.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="validate-", dir=self._host.cache))
         task = TransformTask(
-            dataset=dataset,
-            transform=replace(transform, version=self._version),
-            inputs=tuple(replace(each, slices=(), first=None, last=None) for each in inputs),
-            vocab=vocab,
+            dataset=asked.dataset,
+            transform=replace(asked.transform, version=self._version),
+            inputs=tuple(replace(each, slices=(), first=None, last=None) for each in asked.inputs),
+            vocab=asked.vocab,
             scratch=scratch,
         )
         try:
-            return self.transform(task).schema
+            return self._transform(task).schema
         except EngineError as error:
             if error.code in (
                 Code.ENGINE_BROKE_OFF,

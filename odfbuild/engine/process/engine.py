@@ -6,31 +6,29 @@ from `engines` in the settings. The built-in one starts when something is first 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.contract import (
+    Done,
     EngineFactory,
     EngineInfo,
-    EngineResult,
-    IngestTask,
-    InputSlices,
     Origin,
     Provenance,
     ProvenanceTask,
-    QueryTask,
+    Request,
+    ScreenTask,
     StepProgress,
-    TransformResult,
+    Together,
     TransformTask,
+    ValidateTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+from odfbuild.engine.in_pieces import PiecesTask
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.process.client import Client, Host
 from odfbuild.errors import Code, EngineError
-from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import BY_CHECKPOINT
 from odfbuild.sql.translate.named import (
     Engines,
@@ -42,8 +40,6 @@ from odfbuild.sql.translate.named import (
 from odfbuild.sql.translate.runnable import ran_on_spark
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from odfbuild.odf.model import TransformSql
 
 
@@ -60,72 +56,10 @@ class ManyEngines:
         self._lock = Lock()
         self._clients: dict[tuple[str, str], Client] = {}
 
-    def validate(
-        self,
-        dataset: str,
-        transform: TransformSql,
-        inputs: Sequence[InputSlices],
-        vocab: Vocabulary,
-        *,
-        preprocess: bool = False,
-    ) -> pa.Schema | None:
+    def run(self, request: Request[Done]) -> Done:
         """See `contract.Engine`."""
-        client = None if preprocess else self._client(transform, dataset)
-        if client is not None:
-            return client.result_schema(dataset, transform, tuple(inputs), vocab)
-        spark = self._spark.get()
-        return spark.validate(dataset, transform, inputs, vocab, preprocess=preprocess)
-
-    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
-        """See `contract.Engine`; programs cannot tell without columns."""
-        if remote_of(transform, self._engines) is None:
-            self._spark.get().screen(dataset, transform, inputs)
-
-    def transform(self, task: TransformTask) -> TransformResult:
-        """See `contract.Engine`."""
-        client = self._client(task.transform, task.dataset)
-        return (client or self._spark.get()).transform(task)
-
-    def transform_together(
-        self, tasks: Sequence[TransformTask]
-    ) -> Sequence[TransformResult] | None:
-        """See `contract.Engine`; programs do one step after the other."""
-        if self._configured(tasks[0].transform) is not None:
-            return None
-        return self._spark.get().transform_together(tasks)
-
-    def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
-        """See `contract.Engine`; programs have no executors."""
-        if self._configured(task.transform) is not None:
-            return None
-        return self._spark.get().write_in_pieces(task)
-
-    def provenance(self, task: ProvenanceTask) -> Provenance:
-        """See `contract.Engine`; programs tell of no single records."""
-        transform = task.step.transform
-        if self._configured(transform) is None:
-            return self._spark.get().provenance(task)
-        why = f"engine '{transform.engine}' does not tell which records it needed"
-        whole = {each.alias: why for each in task.step.inputs}
-        return Provenance(BY_CHECKPOINT, tuple(Origin({}, whole) for _ in task.asked))
-
-    def ingest(self, task: IngestTask) -> EngineResult:
-        """See `contract.Engine`."""
-        return self._spark.get().ingest(task)
-
-    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """See `contract.Engine`."""
-        return self._spark.get().ingest_together(tasks)
-
-    def violations(
-        self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
-    ) -> tuple[int, str]:
-        """See `contract.Engine`."""
-        return self._spark.get().violations(dataset, query, files, schema, vocab)
-
-    def query(self, task: QueryTask) -> EngineResult:
-        """See `contract.Engine`."""
-        return self._spark.get().query(task)
+        work: Callable[[Request[Done]], Done] = self._by_program(request) or self._spark.get().run
+        return work(request)
 
     def progress(self, dataset: str) -> StepProgress | None:
         """See `contract.Engine`; programs tell nothing but that they live."""
@@ -149,6 +83,22 @@ class ManyEngines:
         self._spark.stop()
 
     # --- Who computes what ---
+
+    def _by_program(self, request: Any) -> Callable[[Any], Any] | None:
+        """What carries out a request that is not for Spark."""
+        match request:
+            case ValidateTask(preprocess=False) | TransformTask():
+                client = self._client(request.transform, request.dataset)
+                return client.run if client else None
+            case ScreenTask() if remote_of(request.transform, self._engines) is not None:
+                return _nothing  # programs cannot tell without columns
+            case PiecesTask() if self._configured(request.transform) is not None:
+                return _nothing  # programs have no executors
+            case Together(tasks=(TransformTask(transform=each), *_)) if self._configured(each):
+                return _nothing  # programs do one step after the other
+            case ProvenanceTask() if self._configured(request.step.transform) is not None:
+                return _whole
+        return None
 
     def _configured(self, transform: TransformSql) -> tuple[str, RemoteEngine] | None:
         """The program that computes a transformation, and its version; `None`: Spark does."""
@@ -183,6 +133,17 @@ class ManyEngines:
         if engine in self._engines.values():
             return True
         return self._host.runtime().has(engine.image or "")
+
+
+def _nothing(request: object) -> None:
+    return None
+
+
+def _whole(task: ProvenanceTask) -> Provenance:
+    """Programs tell of no single records."""
+    why = f"engine '{task.step.transform.engine}' does not tell which records it needed"
+    whole = {each.alias: why for each in task.step.inputs}
+    return Provenance(BY_CHECKPOINT, tuple(Origin({}, whole) for _ in task.asked))
 
 
 def _not_here(transform: TransformSql, version: str, dataset: str) -> EngineError:

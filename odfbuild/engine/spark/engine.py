@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from odfbuild.engine.contract import (
+    Done,
     EngineInfo,
     EngineResult,
     IngestTask,
-    InputSlices,
     Provenance,
     ProvenanceTask,
     QueryTask,
+    Request,
+    ScreenTask,
     StepProgress,
+    Together,
     TransformResult,
     TransformTask,
+    ValidateTask,
+    ViolationsTask,
 )
 from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
 from odfbuild.engine.precision import micros_of_step
@@ -49,16 +53,11 @@ from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError, QueryError
 from odfbuild.fallbacks import fell_back
-from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from odfbuild.odf.model import TransformSql
-
-
-Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
-Done = TypeVar("Done")
 
 
 class SparkEngine:
@@ -91,65 +90,64 @@ class SparkEngine:
     def _session(self) -> Session:
         return self._recovery.session
 
-    def validate(
-        self,
-        dataset: str,
-        transform: TransformSql,
-        inputs: Sequence[InputSlices],
-        vocab: Vocabulary,
-        *,
-        preprocess: bool = False,
-    ) -> pa.Schema:
+    def run(self, request: Request[Done]) -> Done:
         """See `contract.Engine`."""
+        done: Any = None
+        if isinstance(request, Together):
+            return cast(Done, self._together(request.tasks))
+        if isinstance(request, IngestTask) and self._session.remote is None:
+            done = merge_in_memory(request)
+        if done is None:
+            work = _WORK[type(request)]
+            done = self._recovery.carry_out(
+                lambda again: work(self, request.afresh() if again else request)
+            )
+        return cast(Done, done)
 
-        def work(again: bool) -> pa.Schema:
-            if not preprocess:
-                return result_columns(self.request, dataset, transform, inputs, vocab)
-            with self.request(dataset) as spark:
-                for each in inputs:
-                    empty_view(spark, each)
-                frame = _preprocess(spark, dataset, transform)
-                micros = micros_of_step(frame.columns, inputs)
-                return to_arrow_schema(frame, (), micros, marked_uuids(frame))
+    def _validate(self, task: ValidateTask) -> pa.Schema:
+        if not task.preprocess:
+            return result_columns(self.request, task)
+        with self.request(task.dataset) as spark:
+            for each in task.inputs:
+                empty_view(spark, each)
+            frame, _ = preprocess(spark, task.dataset, task.transform)
+            micros = micros_of_step(frame.columns, task.inputs)
+            return to_arrow_schema(frame, (), micros, marked_uuids(frame))
 
-        return self._recovery.carry_out(work)
+    def _screen(self, task: ScreenTask) -> None:
+        with self.request(task.dataset) as spark:
+            screen(spark, task.dataset, task.transform, task.inputs)
 
-    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
-        """See `contract.Engine`."""
+    def _transform(self, task: TransformTask) -> TransformResult:
+        with self.request(task.dataset, task.transform) as spark:
+            self._session.check_workers(_files_of(task))
+            return replace(derive(spark, task), stayed=why_here(spark))
 
-        def work(again: bool) -> None:
-            with self.request(dataset) as spark:
-                screen(spark, dataset, transform, inputs)
+    def _provenance(self, task: ProvenanceTask) -> Provenance:
+        with self.request(task.step.dataset) as spark:
+            self._session.check_workers(_files_of(task.step))
+            return trace(spark, task)
 
-        self._recovery.carry_out(work)
+    def _ingest(self, task: IngestTask) -> EngineResult:
+        task = self._within_reach(task)
+        with self.request(task.dataset) as spark:
+            self._session.check_workers([task.file])
+            bad = BadRecords(task)
+            set_up(spark, [task])
+            found = read_source(spark, task, bad)
+            if found is None:
+                return EngineResult(parts=(), schema=None)
+            return replace(merge(spark, *found, task, bad), stayed=why_here(spark))
 
-    def transform(self, task: TransformTask) -> TransformResult:
-        """See `contract.Engine`."""
+    def _violations(self, task: ViolationsTask) -> tuple[int, str]:
+        with self.request(task.dataset) as spark:
+            return violations(spark, task)
 
-        def work(again: bool) -> TransformResult:
-            with self.request(task.dataset, task.transform) as spark:
-                self._session.check_workers(_files_of(task.inputs))
-                result = derive(spark, _afresh(task) if again else task)
-                return replace(result, stayed=why_here(spark))
+    def _query(self, task: QueryTask) -> EngineResult:
+        with self.request("query") as spark:
+            return answer(spark, task)
 
-        return self._recovery.carry_out(work)
-
-    def transform_together(
-        self, tasks: Sequence[TransformTask]
-    ) -> Sequence[TransformResult] | None:
-        """See `contract.Engine`."""
-        if self._session.remote is not None:
-            return None
-
-        def work(again: bool) -> Sequence[TransformResult] | None:
-            with self.request(tasks[0].dataset) as spark:
-                self._session.check_workers(_files_of([e for t in tasks for e in t.inputs]))
-                return None if again else derive_together(spark, tasks)
-
-        return _or_none(lambda: self._recovery.carry_out(work))
-
-    def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
-        """See `contract.Engine`."""
+    def _write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
         session = self._session
         if session.remote is not None:
             return None
@@ -161,85 +159,36 @@ class SparkEngine:
                 help="leave `slices: executors` out below `engine` in odfbuild.yaml, or write "
                 "`sandbox: off` there, and run only what people whom you trust have defined",
             )
+        from odfbuild.engine.spark.pieces.run import write_in_pieces
 
-        def work(again: bool) -> Sequence[WrittenPiece] | None:
-            from odfbuild.engine.spark.pieces.run import write_in_pieces
+        with self.request(task.dataset, task.transform) as spark:
+            now = self._session
+            return write_in_pieces(spark, task, now.scratch, now.settings.address)
 
-            with self.request(task.dataset, task.transform) as spark:
-                now = self._session
-                return write_in_pieces(spark, task, now.scratch, now.settings.address)
-
-        return self._recovery.carry_out(work)
-
-    def provenance(self, task: ProvenanceTask) -> Provenance:
-        """See `contract.Engine`."""
-
-        def work(again: bool) -> Provenance:
-            with self.request(task.step.dataset) as spark:
-                self._session.check_workers(_files_of(task.step.inputs))
-                step = _afresh(task.step) if again else task.step
-                return trace(spark, replace(task, step=step))
-
-        return self._recovery.carry_out(work)
-
-    def ingest(self, task: IngestTask) -> EngineResult:
-        """See `contract.Engine`."""
-        done = merge_in_memory(task) if self._session.remote is None else None
-        if done is not None:
-            return done
-        reached = replace(task, file=self._session.within_reach(task.file, task.scratch))
-
-        def work(again: bool) -> EngineResult:
-            with self.request(task.dataset) as spark:
-                self._session.check_workers([reached.file])
-                now = _afresh(reached) if again else reached
-                bad = BadRecords(now)
-                set_up(spark, [now])
-                found = read_source(spark, now, bad)
-                if found is None:
-                    return EngineResult(parts=(), schema=None)
-                result = merge(spark, *found, now, bad)
-                return replace(result, stayed=why_here(spark))
-
-        return self._recovery.carry_out(work)
-
-    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """See `contract.Engine`."""
-        session = self._session
-        if session.remote is not None or not can_be_together(tasks):
+    def _together(self, tasks: Sequence[Any]) -> Any:
+        if self._session.remote is not None:
             return None
-        if tasks[0].dataset != tasks[-1].dataset:
-            done = [merge_in_memory(each) for each in tasks]
-            if all(done):
-                return [each for each in done if each is not None]
-        reached = [replace(e, file=session.within_reach(e.file, e.scratch)) for e in tasks]
+        first = tasks[0]
+        work: Callable[[SparkSession, Any], Any] = derive_together
+        if isinstance(first, IngestTask):
+            if not can_be_together(tasks):
+                return None
+            if first.dataset != tasks[-1].dataset:
+                done = [merge_in_memory(each) for each in tasks]
+                if all(done):
+                    return done
+            tasks, work = [self._within_reach(each) for each in tasks], merge_together
+        files = {file for each in tasks for file in _files_of(each)}
 
-        def work(again: bool) -> Sequence[EngineResult] | None:
-            with self.request(tasks[0].dataset) as spark:
-                session.check_workers([each.file for each in reached])
-                return None if again else merge_together(spark, reached)
+        def carry_out(again: bool) -> Any:
+            with self.request(first.dataset) as spark:
+                self._session.check_workers(files)
+                return None if again else work(spark, tasks)
 
-        return _or_none(lambda: self._recovery.carry_out(work))
+        return _or_none(lambda: self._recovery.carry_out(carry_out))
 
-    def violations(
-        self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
-    ) -> tuple[int, str]:
-        """See `contract.Engine`."""
-
-        def work(again: bool) -> tuple[int, str]:
-            with self.request(dataset) as spark:
-                return violations(spark, dataset, query, files, schema, vocab)
-
-        return self._recovery.carry_out(work)
-
-    def query(self, task: QueryTask) -> EngineResult:
-        """See `contract.Engine`."""
-
-        def work(again: bool) -> EngineResult:
-            with self.request("query") as spark:
-                return answer(spark, _afresh(task) if again else task)
-
-        return self._recovery.carry_out(work)
+    def _within_reach(self, task: IngestTask) -> IngestTask:
+        return replace(task, file=self._session.within_reach(task.file, task.scratch))
 
     def progress(self, dataset: str) -> StepProgress | None:
         """See `contract.Engine`."""
@@ -305,7 +254,19 @@ class SparkEngine:
             raise raised from None
 
 
-def _or_none(work: Callable[[], Done | None]) -> Done | None:
+_WORK: Mapping[type, Callable[[SparkEngine, Any], Any]] = {
+    ValidateTask: SparkEngine._validate,
+    ScreenTask: SparkEngine._screen,
+    TransformTask: SparkEngine._transform,
+    PiecesTask: SparkEngine._write_in_pieces,
+    ProvenanceTask: SparkEngine._provenance,
+    IngestTask: SparkEngine._ingest,
+    ViolationsTask: SparkEngine._violations,
+    QueryTask: SparkEngine._query,
+}
+
+
+def _or_none(work: Callable[[], Any]) -> Any:
     """What is wrong with work done together is told by the one part of it that is to blame."""
     try:
         return work()
@@ -314,13 +275,10 @@ def _or_none(work: Callable[[], Done | None]) -> Done | None:
         return None
 
 
-def _files_of(inputs: Iterable[InputSlices]) -> set[Path]:
-    return {file for each in inputs for file in each.files}
-
-
-def _afresh(task: Task) -> Task:
-    """`task` with a scratch folder that holds nothing of an earlier attempt."""
-    return replace(task, scratch=Path(tempfile.mkdtemp(dir=task.scratch)))
+def _files_of(task: TransformTask | IngestTask) -> set[Path]:
+    if isinstance(task, IngestTask):
+        return {task.file}
+    return {file for each in task.inputs for file in each.files}
 
 
 def headway_of(session: Session, group: str) -> StepProgress | None:
@@ -341,10 +299,6 @@ def headway_of(session: Session, group: str) -> StepProgress | None:
         tasks=sum(each.tasks for each in found),
         records_read=sum(each.records_read for each in found),
     )
-
-
-def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql) -> DataFrame:
-    return preprocess(spark, dataset, transform)[0]
 
 
 def _no_room(error: Exception, dataset: str) -> EnvironmentProblem | None:

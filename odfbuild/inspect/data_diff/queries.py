@@ -279,7 +279,7 @@ class _Run:
         query, vocab = self.query, self.query.vocab
         scratch = self.folder / prefix
         scratch.mkdir()
-        result = self.engine.transform(
+        result = self.engine.run(
             TransformTask(
                 dataset=query.dataset,
                 transform=transform.transform,

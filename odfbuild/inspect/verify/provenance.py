@@ -339,7 +339,7 @@ class _Tracer:
         scratch = Path(tempfile.mkdtemp(dir=self._scratch))
         inputs = as_limited(store, replay.recorded, replay.inputs)
         step = transform_task(name, before, inputs, scratch, Committed(store, before.head))
-        return self._engine().provenance(
+        return self._engine().run(
             ProvenanceTask(
                 step=step,
                 file=_plain(store, before, one, scratch),

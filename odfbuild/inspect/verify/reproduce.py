@@ -20,6 +20,7 @@ from odfbuild.engine.contract import (
     Told,
     TransformResult,
     TransformTask,
+    in_one_job,
 )
 from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.release import engine_version
@@ -375,7 +376,7 @@ def _together(
             return alone
         fell_back(__name__, "steps are computed one by one", error)
         return alone
-    return engine.transform_together(tasks) or alone
+    return in_one_job(engine, tasks)
 
 
 def _replay(
@@ -430,7 +431,7 @@ def _run(
     vocab = vocabulary_of(before.vocab)
     if not is_computed(before, replay.inputs):
         return None, None
-    result = ready or engine.transform(_task(store, replay, scratch))
+    result = ready or engine.run(_task(store, replay, scratch))
     if before.schema is None or result.schema is None:
         return None, result.told
     committed = read_schema(before.schema)

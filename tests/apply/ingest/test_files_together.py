@@ -140,14 +140,14 @@ def files_of(seed: int, number: int) -> dict[str, str]:
 def jobs_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int | None]]:
     """How many results each job for several files gave; `None`: they go one by one."""
     seen: list[int | None] = []
-    work = SparkEngine.ingest_together
+    work = SparkEngine._together
 
     def noted(self: SparkEngine, tasks: Any) -> Any:
         found = work(self, tasks)
         seen.append(None if found is None else len(found))
         return found
 
-    monkeypatch.setattr(spark.SparkEngine, "ingest_together", noted)
+    monkeypatch.setattr(spark.SparkEngine, "_together", noted)
     yield seen
 
 
@@ -378,14 +378,14 @@ def test_a_file_edited_after_the_job_is_told_by_the_next_plan(
     files = files_of(6, 4)
     program = project("edited", root("Append"), files, 100)
     last = program.root / "data" / max(files)
-    work = SparkEngine.ingest_together
+    work = SparkEngine._together
 
     def then_edit(self: SparkEngine, tasks: Any) -> Any:
         found = work(self, tasks)
         last.write_text(last.read_text() + "2024-03-01 10:00:00,1,late,1,2\n")
         return found
 
-    monkeypatch.setattr(spark.SparkEngine, "ingest_together", then_edit)
+    monkeypatch.setattr(spark.SparkEngine, "_together", then_edit)
     program.apply()
     assert last.name in program.ok("plan").out
 

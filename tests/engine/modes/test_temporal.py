@@ -11,7 +11,7 @@ from odfbuild.engine.spark.queries.temporal import rewrite
 from odfbuild.errors import QueryError
 from odfbuild.odf.model import TemporalTable, TransformSql
 from odfbuild.sql.mode import Mode
-from tests.engine.inputs import sql
+from tests.engine.inputs import columns_of, sql
 from tests.engine.stepwise import VOCAB, Derived, Source
 
 PRICES = (TemporalTable(name="prices", primary_key=("symbol",)),)
@@ -82,7 +82,7 @@ def test_a_temporal_table_must_be_an_input_with_that_key(
     ]:
         transform = replace(sql(TABLE_FUNCTION), temporal_tables=(table,))
         with pytest.raises(QueryError) as caught:
-            spark_engine.validate("value", transform, given, VOCAB)
+            columns_of(spark_engine, "value", transform, given)
         assert (caught.value.code, caught.value.message) == ("E0518", words)
 
 

@@ -10,7 +10,7 @@ from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.spark.queries import checked
 from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 from odfbuild.odf.vocabulary import Vocabulary
-from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
+from tests.engine.inputs import SCHEMA, columns_of, read, rows, slices, sql, task
 
 pytestmark = pytest.mark.spark
 VOCAB = Vocabulary()
@@ -20,7 +20,7 @@ CITIES = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
 def test_records_keep_the_order_of_their_offsets(spark_engine: Engine, tmp_path: Path) -> None:
     given = slices(tmp_path, rows(0, 500), rows(500, 500), rows(1000, 500))
     query = sql("SELECT event_time, population FROM cities WHERE population % 3 = 0")
-    result = spark_engine.transform(task(tmp_path, query, given))
+    result = spark_engine.run(task(tmp_path, query, given))
     found = read(result.parts)["population"].to_pylist()
     assert found == [n for n in range(1500) if n % 3 == 0]
 
@@ -28,7 +28,7 @@ def test_records_keep_the_order_of_their_offsets(spark_engine: Engine, tmp_path:
 def test_only_records_of_the_interval_are_read(spark_engine: Engine, tmp_path: Path) -> None:
     given = replace(slices(tmp_path, rows(0, 10), rows(10, 10)), first=5, last=12)
     query = sql("SELECT event_time, population FROM cities")
-    result = spark_engine.transform(task(tmp_path, query, given))
+    result = spark_engine.run(task(tmp_path, query, given))
     assert read(result.parts)["population"].to_pylist() == list(range(5, 13))
 
 
@@ -39,7 +39,7 @@ def test_several_steps_and_inputs_are_joined_by_union(spark_engine: Engine, tmp_
         "SELECT event_time, population FROM one",
         "SELECT event_time, population FROM step0 UNION ALL SELECT event_time, population FROM two",
     )
-    result = spark_engine.transform(task(tmp_path, query, one, two))
+    result = spark_engine.run(task(tmp_path, query, one, two))
     assert read(result.parts)["population"].to_pylist() == [0, 1, 2, 0, 1]
 
 
@@ -47,10 +47,10 @@ def test_a_query_that_was_found_right_is_not_checked_again_when_its_chain_pins_a
     spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = sql("SELECT event_time, population + 7 AS pinned FROM cities")
-    spark_engine.validate("d", query, [CITIES], VOCAB)
+    columns_of(spark_engine, "d", query, [CITIES])
     monkeypatch.setattr(checked, "check_steps", None)
     step = task(tmp_path, replace(query, version="4.3.0"), slices(tmp_path, rows(0, 3)))
-    assert read(spark_engine.transform(step).parts)["pinned"].to_pylist() == [7, 8, 9]
+    assert read(spark_engine.run(step).parts)["pinned"].to_pylist() == [7, 8, 9]
 
 
 def test_the_engine_says_how_far_it_is_with_a_dataset(spark_engine: Engine, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_engine_says_how_far_it_is_with_a_dataset(spark_engine: Engine, tmp_
     )
     # More than are handed over: those Spark does not read.
     given = slices(tmp_path, rows(0, 15_000), rows(15_000, 15_000))
-    spark_engine.transform(replace(task(tmp_path, query, given), dataset="counted.far"))
+    spark_engine.run(replace(task(tmp_path, query, given), dataset="counted.far"))
     found = spark_engine.progress("counted.far")
     assert found is not None
     assert found.tasks_done == found.tasks >= found.stages_done > 0
@@ -73,7 +73,7 @@ def test_an_input_without_new_records_is_an_empty_view(
     spark_engine: Engine, tmp_path: Path
 ) -> None:
     query = sql("SELECT event_time, upper(city) AS city FROM cities")
-    result = spark_engine.transform(task(tmp_path, query, slices(tmp_path)))
+    result = spark_engine.run(task(tmp_path, query, slices(tmp_path)))
     assert read(result.parts).num_rows == 0 if result.parts else True
     assert result.schema.names == ["event_time", "city"]
 
@@ -86,7 +86,7 @@ def test_slices_with_unsigned_offsets_are_read_like_others(
     peer = peer.set_column(1, "op", peer["op"].cast(pa.uint8()))
     given = slices(tmp_path, rows(0, 2), peer)
     query = sql("SELECT event_time, population FROM cities")
-    result = spark_engine.transform(task(tmp_path, query, given))
+    result = spark_engine.run(task(tmp_path, query, given))
     assert read(result.parts)["population"].to_pylist() == [0, 1, 2, 3]
 
 
@@ -95,7 +95,7 @@ def test_a_column_that_older_slices_lack_is_null_there(
 ) -> None:
     given = slices(tmp_path, rows(0, 2).drop_columns(["city"]), rows(2, 2))
     query = sql("SELECT event_time, city FROM cities")
-    result = spark_engine.transform(task(tmp_path, query, given))
+    result = spark_engine.run(task(tmp_path, query, given))
     assert read(result.parts)["city"].to_pylist() == [None, None, "city-2", "city-3"]
 
 
@@ -107,12 +107,12 @@ def test_operations_carry_over_also_when_the_query_does_not_select_them(
     given = slices(tmp_path, changed.slice(0, 3), changed.slice(3))
     # Of the corrections 1→2, 4→5 and 6→7 the second loses its end, the third its beginning.
     query = sql("SELECT event_time, population FROM cities WHERE population NOT IN (5, 6)")
-    result = spark_engine.transform(task(tmp_path, query, given))
+    result = spark_engine.run(task(tmp_path, query, given))
     found = read(result.parts)
     assert found["population"].to_pylist() == [0, 1, 2, 3, 4, 7]
     assert found["op"].to_pylist() == [0, 2, 3, 1, 1, 0]
     carrying = sql("SELECT op, event_time, population FROM cities")
-    result = spark_engine.transform(task(tmp_path, carrying, given))
+    result = spark_engine.run(task(tmp_path, carrying, given))
     assert read(result.parts)["op"].to_pylist() == operations
 
 
@@ -126,7 +126,7 @@ def test_operations_carry_over_through_steps_unions_and_generators(
         """WITH both AS (SELECT * FROM step0 UNION ALL SELECT event_time, population FROM two)
         SELECT event_time, n FROM both LATERAL VIEW explode(array(population, -1)) AS n""",
     )
-    found = read(spark_engine.transform(task(tmp_path, query, one, two)).parts)
+    found = read(spark_engine.run(task(tmp_path, query, one, two)).parts)
     assert found["n"].to_pylist() == [0, -1, 1, -1, 0, -1, 1, -1]
     assert found["op"].to_pylist() == [0, 0, 1, 1, 0, 0, 0, 0]
 
@@ -137,13 +137,13 @@ def test_an_operation_that_is_none_is_not_committed(
 ) -> None:
     query = sql(f"SELECT event_time, {operation} AS op FROM cities")
     with pytest.raises(QueryError, match="which is no operation") as caught:
-        spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
+        spark_engine.run(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
     assert caught.value.code == "E0517"
 
 
 def test_validation_gives_the_schema_without_any_data(spark_engine: Engine) -> None:
     query = sql("SELECT event_time, city, population * 1.5 AS more FROM cities")
-    found = spark_engine.validate("tests", query, [CITIES], VOCAB)
+    found = columns_of(spark_engine, "tests", query, [CITIES])
     assert found.names == ["event_time", "city", "more"]
     assert pa.types.is_decimal(found.field("more").type)
     assert not found.field("event_time").nullable
@@ -187,7 +187,7 @@ def test_a_query_that_cannot_be_kept_is_refused_with_place_and_help(
 ) -> None:
     code, line, column, hint = REFUSED[query]
     with pytest.raises(OdfbuildError) as caught:
-        spark_engine.validate("tests", sql(query), [CITIES], VOCAB)
+        columns_of(spark_engine, "tests", sql(query), [CITIES])
     error = caught.value.errors[0] if isinstance(caught.value, Errors) else caught.value
     assert error.code == code
     assert hint in (error.help or "")
@@ -222,7 +222,7 @@ def test_whatever_an_expression_throws_is_told_without_a_stack(
     message, way_out, placed = FAILS[expression]
     query = sql(f"SELECT event_time,\n  {expression} AS x FROM cities")
     with pytest.raises(QueryError) as caught:
-        spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, count))))
+        spark_engine.run(task(tmp_path, query, slices(tmp_path, rows(0, count))))
     error = caught.value
     assert error.code == "E0517", error
     told = "\n".join((error.message, *error.notes, error.help or ""))
@@ -238,7 +238,7 @@ def test_whatever_an_expression_throws_is_told_without_a_stack(
 def test_a_name_that_java_does_not_know_is_a_fault_of_the_query(spark_engine: Engine) -> None:
     query = sql("SELECT event_time, 'x' COLLATE nope AS x FROM cities")
     with pytest.raises(QueryError, match="nope") as caught:
-        spark_engine.validate("tests", query, [CITIES], VOCAB)
+        columns_of(spark_engine, "tests", query, [CITIES])
     assert caught.value.code == "E0501"
 
 
@@ -247,7 +247,7 @@ def test_a_record_that_makes_a_valid_query_fail_is_the_data_s_fault(
 ) -> None:
     query = sql("SELECT event_time,\n  CAST(city AS INT) AS n FROM cities")
     with pytest.raises(QueryError) as caught:
-        spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
+        spark_engine.run(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
     assert caught.value.code == "E0517"
     assert "city-0" in caught.value.message
     assert caught.value.location == InDefinition.query(

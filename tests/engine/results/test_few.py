@@ -33,7 +33,7 @@ def test_a_result_of_few_records_comes_in_one_file_without_a_folder_of_spark(
 ) -> None:
     given = slices(tmp_path, rows(0, 5))
     step = task(tmp_path, sql("SELECT event_time, population FROM cities"), given)
-    [part] = spark_engine.transform(step).parts
+    [part] = spark_engine.run(step).parts
     assert list(part.parent.iterdir()) == [part]
     assert read([part])["population"].to_pylist() == list(range(5))
 
@@ -43,7 +43,7 @@ def test_a_result_that_few_records_grow_to_is_written_by_spark(
 ) -> None:
     given = slices(tmp_path, rows(0, 2))
     query = sql("SELECT event_time, explode(sequence(1, 60000)) AS n FROM cities")
-    parts = spark_engine.transform(task(tmp_path, query, given)).parts
+    parts = spark_engine.run(task(tmp_path, query, given)).parts
     assert (parts[0].parent / "_SUCCESS").exists()
     assert read(parts)["n"].to_pylist() == [*range(1, 60_001)] * 2
 
@@ -91,7 +91,7 @@ def test_the_order_of_a_file_that_several_tasks_read_is_kept(
 def test_many_files_stay_in_order(spark_engine: SparkEngine, tmp_path: Path, files: int) -> None:
     given = slices(tmp_path, *(rows(10 * n, 10) for n in range(files)))
     step = task(tmp_path, sql("SELECT event_time, population FROM cities"), given)
-    found = read(spark_engine.transform(step).parts)
+    found = read(spark_engine.run(step).parts)
     assert found["population"].to_pylist() == list(range(10 * files))
 
 
@@ -171,7 +171,7 @@ def test_records_of_several_inputs_are_put_together_without_a_job_in_the_order_o
         step = replace(task(folder, query, cities, towns), dataset=name)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(few, "collect_computed", computes)
-            found.append(read(spark_engine.transform(step).parts))
+            found.append(read(spark_engine.run(step).parts))
         with spark_engine.request("few") as spark:
             jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(name)
         assert bool(jobs) is (number == 1)
@@ -193,7 +193,7 @@ def test_few_records_and_what_a_query_makes_of_them_are_computed_without_compili
     before = compiled().getCount()
     # In a thread of its own, as those of an apply: PySpark gives each another one of the JVM.
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(spark_engine.transform, task(tmp_path, query, given)).result()
+        found = pool.submit(spark_engine.run, task(tmp_path, query, given)).result()
     assert compiled().getCount() == before
     assert read(found.parts)["n36"].to_pylist() == [1]
 
@@ -255,7 +255,7 @@ def test_an_error_in_a_record_is_told_alike_however_it_was_computed(
         folder = tmp_path / str(number)
         folder.mkdir()
         with pytest.raises(QueryError) as caught:
-            spark_engine.transform(task(folder, query, slices(folder, rows(0, count))))
+            spark_engine.run(task(folder, query, slices(folder, rows(0, count))))
         told.append((caught.value.code, caught.value.message))
     assert told[0] == told[1]
     assert told[0][0] == "E0517"
@@ -311,7 +311,7 @@ def test_an_answer_does_not_depend_on_how_few_records_are_read(
         monkeypatch.setattr(few, "_FEW_BYTES", most)
         scratch = tmp_path / f"scratch-{most}"
         scratch.mkdir()
-        found = spark_engine.query(QueryTask(query, (given,), scratch, history))
+        found = spark_engine.run(QueryTask(query, (given,), scratch, history))
         assert (scratch / "answer" / "_SUCCESS").exists() is (most < 0)
         assert found.schema is not None
         answers.append((found.schema, sorted(map(repr, read(found.parts).to_pylist()))))

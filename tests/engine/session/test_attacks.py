@@ -13,7 +13,7 @@ import pytest
 from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.errors import Errors, OdfbuildError, QueryError
 from tests.cli.wrong.queries import WRONG
-from tests.engine.inputs import SCHEMA, sql
+from tests.engine.inputs import SCHEMA, columns_of, sql
 from tests.engine.stepwise import VOCAB
 
 pytestmark = pytest.mark.spark
@@ -167,7 +167,7 @@ def verdict(engine: Engine, query: str) -> str:
     """`refused`, or what the query gives."""
     cities = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
     try:
-        schema = engine.validate("attack", sql(query), [cities], VOCAB)
+        schema = columns_of(engine, "attack", sql(query), [cities])
     except OdfbuildError:
         return "refused"
     return f"gives {schema.names}"
@@ -241,7 +241,7 @@ def test_what_is_refused_for_its_text_the_engine_refuses_for_the_same_reason(
     for marked, code, *_ in WRONG:
         query = marked.replace("«", "").replace("»", "")
         with pytest.raises((OdfbuildError, Errors)) as caught:
-            spark_engine.validate("x", sql(query), inputs, VOCAB, preprocess=False)
+            columns_of(spark_engine, "x", sql(query), inputs)
         expected = "E0501" if code == "E0550" else code  # which it takes for a syntax error
         assert expected in [each.code for each in caught.value.apart()], query
 
@@ -282,7 +282,7 @@ def test_a_refusal_says_why_and_what_to_write(
 ) -> None:
     cities = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
     with pytest.raises(QueryError) as caught:
-        spark_engine.validate("attack", sql(query), [cities], VOCAB)
+        columns_of(spark_engine, "attack", sql(query), [cities])
     assert what in caught.value.message
     assert help in (caught.value.help or "")
 
@@ -313,7 +313,7 @@ AMBIGUOUS = [
 def test_the_help_for_an_order_with_ties_can_be_followed(spark_engine: Engine, query: str) -> None:
     cities = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
     with pytest.raises(QueryError) as caught:
-        spark_engine.validate("attack", sql(query), [cities], VOCAB)
+        columns_of(spark_engine, "attack", sql(query), [cities])
     assert caught.value.code == "E0506"
     assert "aggregateexpression" not in caught.value.message
     help = caught.value.help or ""

@@ -89,10 +89,10 @@ folder = Path(sys.argv[1])
 engine = start_engine(declared_settings.read(EngineSettings, json.loads(sys.argv[2])))
 given = slices(folder, rows(0, 5))
 try:
-    engine.transform(task(folder, sql(HEAVY), given))
+    engine.run(task(folder, sql(HEAVY), given))
 except QueryError as error:
     print(error.code, error.help)
-print(read(engine.transform(task(folder, sql(LIGHT), given)).parts).num_rows)
+print(read(engine.run(task(folder, sql(LIGHT), given)).parts).num_rows)
 engine.stop()
 """
 

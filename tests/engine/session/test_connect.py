@@ -205,13 +205,13 @@ def test_what_no_text_says_is_computed_here_and_told(
     there: ConnectExecutor, spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
     step = task(tmp_path, SESSIONS, slices(tmp_path, rows(0, 50)))
-    found = there.engine.transform(step)
+    found = there.engine.run(step)
     assert found.note == (
         "computed beside odfbuild, not by the server: "
         "columns that Spark treats in a way of their own"
     )
     again = task(tmp_path, SESSIONS, *step.inputs)
-    assert read(found.parts).equals(read(spark_engine.transform(again).parts))
+    assert read(found.parts).equals(read(spark_engine.run(again).parts))
 
 
 def test_another_plan_or_other_files_are_not_computed_by_the_server(
@@ -231,7 +231,7 @@ def test_another_plan_or_other_files_are_not_computed_by_the_server(
 
     for wrong, why in ((astray, "other files"), (narrowed, "another plan")):
         monkeypatch.setattr(remote_module, "_read", wrong)
-        found = there.engine.transform(task(tmp_path, query, given))
+        found = there.engine.run(task(tmp_path, query, given))
         assert why in found.note
         assert read(found.parts).num_rows == 5
 
@@ -306,11 +306,11 @@ def test_a_step_that_takes_too_long_is_cancelled_there(
     with monkeypatch.context() as patch:
         patch.setenv("ODFBUILD_STEP_SECONDS", "2")
         with pytest.raises(QueryError) as caught:
-            there.engine.transform(task(tmp_path, ENDLESS, given))
+            there.engine.run(task(tmp_path, ENDLESS, given))
     assert caught.value.code == "E0545"
     let_nothing_stay(monkeypatch)
     light = task(tmp_path, sql("SELECT event_time FROM cities"), given)
-    assert read(there.engine.transform(light).parts).num_rows == 5
+    assert read(there.engine.run(light).parts).num_rows == 5
 
 
 def test_a_step_whose_session_the_server_closed_is_done_again_in_a_new_one(
@@ -321,7 +321,7 @@ def test_a_step_whose_session_the_server_closed_is_done_again_in_a_new_one(
     closed = there.remote._live()
     closed.client.release_session()
     step = task(tmp_path, sql("SELECT event_time FROM cities"), slices(tmp_path, rows(0, 5)))
-    assert read(there.engine.transform(step).parts).num_rows == 5
+    assert read(there.engine.run(step).parts).num_rows == 5
     assert there.remote._live() is not closed
 
 
@@ -339,7 +339,7 @@ def test_a_server_that_closes_each_session_is_not_asked_for_ever(
     honest = Remote._live
     monkeypatch.setattr(Remote, "_live", closing)
     with pytest.raises(EngineProblem) as caught:
-        there.engine.transform(
+        there.engine.run(
             task(tmp_path, sql("SELECT event_time FROM cities"), slices(tmp_path, rows(0, 5)))
         )
     assert caught.value.code == "E0529"
@@ -357,7 +357,7 @@ def test_a_server_that_ends_for_want_of_memory_is_told_as_one_that_may_have(
         on_a_server(spark_engine, tmp_path, tmp_path / "server") as there,
         pytest.raises(EngineProblem) as caught,
     ):
-        there.engine.transform(task(tmp_path, sql(HEAVY), given))
+        there.engine.run(task(tmp_path, sql(HEAVY), given))
     assert caught.value.code == "E0529"
     assert "a server whose memory is full ends: see its log" in caught.value.notes
 
@@ -416,7 +416,7 @@ def at_work(there: ConnectExecutor, folder: Path) -> Iterator[list[str]]:
 
     def work() -> None:
         try:
-            there.engine.transform(task(folder, ENDLESS, slices(folder, rows(0, 5))))
+            there.engine.run(task(folder, ENDLESS, slices(folder, rows(0, 5))))
         except OdfbuildError as error:
             codes.append(error.code)
 

@@ -22,7 +22,7 @@ def test_objects_of_a_step_are_given_up_when_it_has_ended(
         """Objects in the JVM that this process holds on to."""
         for number in range(steps):
             query = sql(f"SELECT event_time, population + {number} AS more FROM cities")
-            spark_engine.transform(task(tmp_path, query, given))
+            spark_engine.run(task(tmp_path, query, given))
             # As chains are read between steps.
             with paused_collector():
                 pass

@@ -30,7 +30,7 @@ def test_a_step_that_takes_too_long_is_cancelled_and_the_engine_goes_on(
     monkeypatch.setenv("ODFBUILD_STEP_SECONDS", "3")
     begun = time.monotonic()
     with pytest.raises(QueryError) as caught:
-        spark_engine.transform(task(tmp_path, ENDLESS, given))
+        spark_engine.run(task(tmp_path, ENDLESS, given))
     assert caught.value.code == "E0545"
     assert "took longer than 3 seconds" in caught.value.message
     assert time.monotonic() - begun < 300
@@ -38,7 +38,7 @@ def test_a_step_that_takes_too_long_is_cancelled_and_the_engine_goes_on(
     query = sql("SELECT event_time FROM cities")
     again = replace(task(tmp_path, query, given), scratch=tmp_path / "again")
     again.scratch.mkdir()
-    assert sum(pq.read_metadata(p).num_rows for p in spark_engine.transform(again).parts) == 5
+    assert sum(pq.read_metadata(p).num_rows for p in spark_engine.run(again).parts) == 5
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1"])
@@ -47,7 +47,7 @@ def test_a_limit_is_a_number_of_seconds(
 ) -> None:
     monkeypatch.setenv("ODFBUILD_STEP_SECONDS", text)
     with pytest.raises(EnvironmentProblem) as caught:
-        spark_engine.transform(task(tmp_path, ENDLESS, slices(tmp_path, rows(0, 1))))
+        spark_engine.run(task(tmp_path, ENDLESS, slices(tmp_path, rows(0, 1))))
     assert caught.value.code == "E0544"
 
 

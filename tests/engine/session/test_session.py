@@ -23,7 +23,7 @@ folder = Path(sys.argv[1])
 engine = start_engine(EngineSettings(expected_bytes=int(sys.argv[2])))
 given = slices(folder, *[rows(n * 1000, 1000) for n in range(6)])
 query = sql("SELECT event_time, city, explode(array(1, 2)) AS n FROM cities WHERE population > 9")
-found = read(engine.transform(task(folder, query, given)).parts)
+found = read(engine.run(task(folder, query, given)).parts)
 process = engine._session._gateway.process.pid
 quick = "-XX:TieredStopAtLevel=1" in Path(f"/proc/{process}/cmdline").read_text()
 engine.stop()

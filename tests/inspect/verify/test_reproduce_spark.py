@@ -122,7 +122,7 @@ def test_of_steps_done_together_the_forged_one_is_named_as_if_it_were_alone(
         add_file(tiny, str(number), f"2024-0{number}-01 00:00:00,1{number},{number}")
         odfbuild.apply()
     together: list[int] = []
-    work = SparkEngine.transform_together
+    work = SparkEngine._together
 
     def noted(
         self: SparkEngine, tasks: Sequence[TransformTask]
@@ -134,14 +134,14 @@ def test_of_steps_done_together_the_forged_one_is_named_as_if_it_were_alone(
     def said() -> tuple[Said, Said]:
         return odfbuild("verify"), odfbuild("verify", "--json")
 
-    monkeypatch.setattr(SparkEngine, "transform_together", noted)
+    monkeypatch.setattr(SparkEngine, "_together", noted)
     assert "recomputed 4 steps of 1 derivative, all records are identical." in said()[0].out
     tamper_slice(
         tiny.workspace(), "derived", last_with_data(tiny, "derived") - 1, "value", 666, tiny.root
     )
     found = said()
     assert together == [4, 4, 4, 4]
-    monkeypatch.setattr(SparkEngine, "transform_together", lambda self, tasks: None)
+    monkeypatch.setattr(SparkEngine, "_together", lambda self, tasks: None)
     assert found == said()
     [finding] = found[1].data["findings"]
     assert finding["sequence_number"] == last_with_data(tiny, "derived") - 1

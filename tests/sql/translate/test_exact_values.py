@@ -93,7 +93,7 @@ def _skipping(engine, folder, file, read):
         scratch=scratch,
         skip_bad_records=True,
     )
-    result = engine.ingest(task)
+    result = engine.run(task)
     rows = pa.Table.from_batches(list(records_of(result, Vocabulary())))
     said = [f"{each.location}: {each.reason}" for each in result.skipped.examples]
     return Found(rows["x"].to_pylist(), said, dict(result.skipped.counts))

@@ -9,26 +9,19 @@ that folder, and side-cars that may be made twice.
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
-import tempfile
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from odfbuild.engine.contract import Engine, StepProgress
+from odfbuild.engine.contract import Done, Engine, EngineInfo, Request, StepProgress
 from odfbuild.engine.process.resident.card import Card
 from odfbuild.engine.process.resident.channel import Lost, ask
 from odfbuild.engine.process.resident.wanted import Wanted
 
 
 class ResidentEngine:
-    """`contract.Engine`, carried out by the engine of `card` or else by one that `start` gives.
-
-    Its methods are those of the engine that is asked.
-    """
+    """`contract.Engine`, carried out by the engine of `card` or else by one that `start` gives."""
 
     def __init__(
         self,
@@ -47,17 +40,22 @@ class ResidentEngine:
         self._starting = Lock()
         self._own: Engine | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(Engine, name):
-            raise AttributeError(name)
-        return partial(self._carry_out, name)
+    def run(self, request: Request[Done]) -> Done:
+        """See `contract.Engine`."""
+        done: Done = self._carry_out("run", request)
+        return done
+
+    def about(self) -> EngineInfo:
+        """See `contract.Engine`."""
+        found: EngineInfo = self._carry_out("about")
+        return found
 
     def progress(self, dataset: str) -> StepProgress | None:
         """See `contract.Engine`; nothing is known of work on an engine that was lost."""
         if self._own is not None:
             return self._own.progress(dataset)
         try:
-            found: StepProgress | None = self._asked("progress", (dataset,), {})
+            found: StepProgress | None = self._asked("progress", dataset)
         except Lost:
             return None
         return found
@@ -67,18 +65,18 @@ class ResidentEngine:
         if self._own is not None:
             self._own.stop()
 
-    def _carry_out(self, method: str, *arguments: Any, **named: Any) -> Any:
+    def _carry_out(self, method: str, *requests: Request[Any]) -> Any:
         found = self._serving(self._card) if self._own is None else None
         if found is not None:
             self._card = found
             try:
-                return self._asked(method, arguments, named)
+                return self._asked(method, *requests)
             except Lost:
-                arguments, named = _afresh(arguments), _afresh(named)
-        return getattr(self._instead(), method)(*arguments, **named)
+                requests = tuple(each.afresh() for each in requests)
+        return getattr(self._instead(), method)(*requests)
 
-    def _asked(self, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        call = (self._wanted, self._name, self._step_seconds, method, arguments, named)
+    def _asked(self, method: str, *arguments: Any) -> Any:
+        call = (self._wanted, self._name, self._step_seconds, method, arguments)
         return ask(self._card, "call", *call)
 
     def _instead(self) -> Engine:
@@ -86,16 +84,3 @@ class ResidentEngine:
             if self._own is None:
                 self._own = self._start()
             return self._own
-
-
-def _afresh(value: Any) -> Any:
-    """A request whose scratch folders hold nothing of an earlier attempt."""
-    if isinstance(value, list | tuple):
-        return type(value)(map(_afresh, value))
-    if isinstance(value, dict):
-        return {name: _afresh(each) for name, each in value.items()}
-    if hasattr(value, "scratch"):
-        return dataclasses.replace(value, scratch=Path(tempfile.mkdtemp(dir=value.scratch)))
-    if hasattr(value, "step"):
-        return dataclasses.replace(value, step=_afresh(value.step))
-    return value

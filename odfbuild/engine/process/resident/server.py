@@ -174,7 +174,6 @@ class _Resident:
         step_seconds: float | None,
         method: str,
         arguments: tuple[Any, ...],
-        named: dict[str, Any],
     ) -> None:
         if self.leaving.is_set() or method not in METHODS or not wanted.is_served_by(self.wanted):
             channel.send("error", Lost("this is not the engine that was asked for"))
@@ -193,7 +192,7 @@ class _Resident:
             # Watched only until the answer is sent: then the command closes the connection, and
             # may have the next request for the same dataset under way.
             with _cancelled_with(connection, own):
-                return getattr(own, method)(*arguments, **named)
+                return getattr(own, method)(*arguments)
 
         channel.answer(work)
 

@@ -40,7 +40,7 @@ def answer(engine: Engine, request: RawQueryRequest, desk: Desk) -> RawQueryResp
         last=rows - 1 if rows else None,
     )
     *steps, last = runnable(in_steps(request.transform)).queries or ()
-    result = engine.query(
+    result = engine.run(
         QueryTask(
             sql=last.query,
             steps=tuple(steps),

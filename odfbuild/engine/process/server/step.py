@@ -69,7 +69,7 @@ def carry_out(
     """
     step = _Step.of(request, desk)
     try:
-        result = engine.transform(step.task)
+        result = engine.run(step.task)
     except Exception as error:
         if isinstance(error, OdfbuildError) and error.code != Code.FAILING_RECORD:
             raise

@@ -10,9 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import (
-    InputSlices,
-)
+from odfbuild.engine.contract import InputSlices, ValidateTask
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
@@ -74,13 +72,10 @@ def checked(
 
 
 def result_columns(
-    request: Callable[[str], AbstractContextManager[SparkSession]],
-    dataset: str,
-    transform: TransformSql,
-    inputs: Sequence[InputSlices],
-    vocab: Vocabulary,
+    request: Callable[[str], AbstractContextManager[SparkSession]], task: ValidateTask
 ) -> pa.Schema:
-    """See `contract.Engine.validate`; a `request` is made once for all queries that are alike."""
+    """See `ValidateTask`; a `request` is made once for all queries that are alike."""
+    dataset, transform, inputs, vocab = task.dataset, task.transform, task.inputs, task.vocab
     like = fingerprint_of(transform, inputs, vocab)
     key = _key(transform, *_relations(dataset, transform, inputs)) + repr(vocab)
     known = _COLUMNS.get(key) or _COLUMNS.get(like or key)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from odfbuild.engine.contract import ViolationsTask
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.status import message
 from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import CheckError
-from odfbuild.odf.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,19 +16,13 @@ if TYPE_CHECKING:
 VIEW = "slice"
 
 
-def violations(
-    spark: SparkSession,
-    dataset: str,
-    query: str,
-    files: Sequence[Path],
-    schema: pa.Schema,
-    vocab: Vocabulary,
-) -> tuple[int, str]:
-    """See `contract.Engine.violations`."""
+def violations(spark: SparkSession, task: ViolationsTask) -> tuple[int, str]:
+    """See `ViolationsTask`."""
     from pyspark.errors import AnalysisException, ParseException
 
+    dataset, query, vocab = task.dataset, task.query, task.vocab
     _only_reads(dataset, query)
-    Catalyst(spark).show(read_slices(spark, files, schema, vocab), VIEW)
+    Catalyst(spark).show(read_slices(spark, task.files, task.schema, vocab), VIEW)
     try:
         found = spark.sql(query)
         names = found.columns
