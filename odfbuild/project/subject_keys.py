@@ -5,22 +5,14 @@ The configuration is read here, above the room of the store, which only knows ad
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from odfbuild.errors import PersonalDataError
-from odfbuild.project.config import load_config
 from odfbuild.project.key_place import named_wrapping, open_keys
 from odfbuild.project.model import Config
-from odfbuild.store.subject_keys import KeyStore, SubjectKeys
-
-
-def subject_keys(root: Path) -> SubjectKeys | None:
-    """The keys of the project in the folder `root`; `None`: none are configured here."""
-    return key_store(load_config(root))
+from odfbuild.store.subject_keys import KeyStore
 
 
 def key_store(config: Config) -> KeyStore | None:
-    """The same, of a project whose configuration is known.
+    """The keys of a project; `None`: none are configured here.
 
     `PersonalDataError` E1620 where there is no wrapping key for them.
     """

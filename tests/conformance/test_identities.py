@@ -10,6 +10,7 @@ from odfbuild.odf import references as r
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name, parse_ref
 from odfbuild.odf.multibase import decode_multibase
 from odfbuild.odf.multihash import ARROW0_SHA3_256, SHA2_256, SHA3_256, Multihash
+from tests.conformance import reference_forms as forms
 from tests.conformance.seeded import seeded_key
 from tests.conformance.vectors import cases
 
@@ -56,19 +57,19 @@ def _describe(value: Any, alias: str = "alias") -> Any:
             }
         case r.AmbiguousAlias():
             return {"kind": "ambiguous_alias", "prefix": value.prefix, "dataset": value.name}
-        case r.Pattern():
+        case forms.Pattern():
             kind = "pattern_local" if alias == "local_alias" else "pattern"
             found_pattern = {"kind": kind, "dataset_pattern": value.name}
             if alias != "local_alias":
                 found_pattern["account"] = value.account
             return found_pattern
-        case r.AmbiguousPattern():
+        case forms.AmbiguousPattern():
             return {
                 "kind": "pattern_ambiguous",
                 "prefix": value.prefix,
                 "dataset_pattern": value.pattern,
             }
-        case r.RemotePattern():
+        case forms.RemotePattern():
             return {
                 "kind": "pattern_remote",
                 "repo": value.repo,
@@ -77,7 +78,7 @@ def _describe(value: Any, alias: str = "alias") -> Any:
             }
         case str():
             return {"kind": "repository", "repo": value}
-        case r.WalletId():
+        case forms.WalletId():
             return {
                 "method": "pkh",
                 "canonical": str(value),
@@ -106,9 +107,9 @@ def _any(parse: Any) -> Any:
 
 def _ref_pattern(case: dict[str, Any]) -> None:
     def describe(text: str) -> Any:
-        value = r.parse_ref_pattern(text)
+        value = forms.parse_ref_pattern(text)
         found = _describe(value)
-        return found if isinstance(value, r.Pattern) else {"kind": "ref", "ref": found}
+        return found if isinstance(value, forms.Pattern) else {"kind": "ref", "ref": found}
 
     assert _outcome(describe, case["input"]) == case["expected"]
 
@@ -130,7 +131,7 @@ def _name(case: dict[str, Any]) -> None:
 
 def _account(case: dict[str, Any]) -> None:
     def describe(text: str) -> Any:
-        value = r.parse_account_id(text)
+        value = forms.parse_account_id(text)
         if isinstance(value, DatasetId):
             return {"method": "odf", "canonical": str(value)}
         return _describe(value)
@@ -230,13 +231,13 @@ def _resolve(case: dict[str, Any]) -> None:
 def _matches(case: dict[str, Any]) -> None:
     handle = case["handle"]
     alias = DatasetAlias(handle["dataset"], handle["account"])
-    pattern = r.parse_ref_pattern(case["pattern"])
-    found = r.ref_matches(pattern, DatasetId.parse(handle["id"]), alias)
+    pattern = forms.parse_ref_pattern(case["pattern"])
+    found = forms.ref_matches(pattern, DatasetId.parse(handle["id"]), alias)
     assert found == case["expected"]["matches"]
 
 
 def _name_pattern(case: dict[str, Any]) -> None:
-    found = r.match_name_pattern(case["input"])
+    found = forms.match_name_pattern(case["input"])
     expected = case["expected"]
     assert (found and {"matched": found[0], "rest": found[1]}) == expected
 
@@ -255,13 +256,13 @@ CHECKS = {
     "dataset_ref": _parsed(parse_ref),
     "dataset_ref_remote": _parsed(r.parse_remote_ref),
     "dataset_ref_any": _any(r.parse_any_ref),
-    "dataset_ref_any_pattern": _any(r.parse_any_ref_pattern),
+    "dataset_ref_any_pattern": _any(forms.parse_any_ref_pattern),
     "dataset_ref_pattern": _ref_pattern,
     "resolve_ambiguous": _resolve,
     "alias_equality": _equality(DatasetAlias.parse),
     "alias_remote_equality": _equality(r.RemoteAlias.parse),
     "pattern_match": _matches,
     "name_pattern_match": _name_pattern,
-    "push_target": _parsed(r.parse_push_target),
+    "push_target": _parsed(forms.parse_push_target),
     "account_id": _account,
 }

@@ -37,7 +37,6 @@ KINDS = {
 """What can be begun, and what it is."""
 
 _WIDTH = 88
-MERGES = ("append", "ledger", "snapshot")
 # Reserved in Spark's ANSI mode, and some that lead a parser astray behind FROM.
 _SQL_WORDS = """
 all and anti any as authorization both case cast check collate column constraint create cross

@@ -151,31 +151,6 @@ def compare(
     return Comparison.NON_EQUIVALENT
 
 
-def superset(
-    left: DataSchema,
-    right: DataSchema,
-    *,
-    ignore_attributes: bool = False,
-    ignore_optionality: bool = False,
-    ignore_order: bool = False,
-) -> bool:
-    """Whether `left` has all columns of `right`, and in the same order unless that is ignored."""
-    names = {field.name for field in right.fields}
-    kept = [field for field in left.fields if field.name in names]
-    if not ignore_order:
-        kept = list(left.fields[: len(right.fields)])
-    return (
-        compare(
-            replace(left, fields=tuple(kept)),
-            right,
-            ignore_attributes=ignore_attributes,
-            ignore_optionality=ignore_optionality,
-            ignore_order=ignore_order,
-        )
-        is not Comparison.NON_EQUIVALENT
-    )
-
-
 def _leaves(differences: Sequence[Difference]) -> Iterator[Difference]:
     for each in differences:
         if each.inner:
