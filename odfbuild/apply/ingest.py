@@ -17,15 +17,12 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import (
     NO_DRIFT,
     NONE_SKIPPED,
-    BlankEventTimes,
     Drift,
-    DuplicateKeys,
     Engine,
     EngineResult,
     IngestTask,
     InputSlices,
-    LocalTimes,
-    OnSchemaChange,
+    ReadPolicies,
     Skipped,
     ValidateTask,
     in_one_job,
@@ -71,19 +68,14 @@ _CONTENT = "odfbuild/content"
 """Attribute of `AddData`. A server may give another ETag for the same bytes, which tells them."""
 
 
-class Arrival(Value, kw_only=True):
+class Arrival(ReadPolicies, kw_only=True):
     """A file that enters a dataset, and by which source.
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
     the bytes that it stands for; `late` is the name of a file that leaves the source where it
-    stood. `own_rows`: odfbuild wrote the file itself, of values that it checked. Records that do
-    not fit are an error unless `skip_bad_records`;
-    `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
-    several records, `blank_event_times` about records with none in a column for it, `local_times`
-    about those that a zone has not or twice, `line_breaks` about those in quoted values of CSV,
-    `shapefile_encoding` of shapefiles, `watermark` says how it moves, and `recorded` are more
-    attributes of the event.
+    stood. `own_rows`: odfbuild wrote the file itself, of values that it checked. `watermark` says
+    how it moves, and `recorded` are more attributes of the event.
     """
 
     source: SetPollingSource | AddPushSource
@@ -96,13 +88,6 @@ class Arrival(Value, kw_only=True):
     whole: bool = False
     changes: bool = False
     own_rows: bool = False
-    skip_bad_records: bool = False
-    on_schema_change: OnSchemaChange = "fail"
-    duplicate_keys: DuplicateKeys = "fail"
-    blank_event_times: BlankEventTimes = "fail"
-    local_times: LocalTimes = "fail"
-    shapefile_encoding: str | None = None
-    line_breaks: bool = False
     watermark: WatermarkRule = BY_RECORDS
     recorded: Mapping[str, Any] = field(default_factory=dict)
 
@@ -200,6 +185,10 @@ def _arrival(
     place, settings = config.root, config.ingest
     steps = source.prepare or ()
     file, name = prepare(steps, file, fetched.display_name, scratch, place, settings)
+    policies = settings.policies(transaction.alias)
+    if getattr(source.fetch, "event_time", None) is not None:
+        # A definition that says where event times come from says so for these records, too.
+        policies = replace(policies, blank_event_times="fill")
     return Arrival(
         source=source,
         file=file,
@@ -211,17 +200,8 @@ def _arrival(
         whole=fetched.whole,
         changes=fetched.changes,
         own_rows=fetched.own_rows and not steps,
-        skip_bad_records=settings.skips_bad_records(transaction.alias),
-        on_schema_change=settings.schema_policy(transaction.alias),
-        duplicate_keys=settings.key_policy(transaction.alias),
-        local_times=settings.time_policy(transaction.alias),
-        # A definition that says where event times come from says so for these records, too.
-        blank_event_times="fill"
-        if getattr(source.fetch, "event_time", None) is not None
-        else settings.event_time_policy(transaction.alias),
-        shapefile_encoding=settings.shapefile_encoding(transaction.alias),
-        line_breaks=settings.reads_line_breaks(transaction.alias),
         watermark=rule_of(config.watermarks, transaction.alias),
+        **policies.policies(),
     )
 
 
@@ -318,13 +298,7 @@ def task_for(transaction: Transaction, arrival: Arrival, scratch: Path) -> Inges
         history_schema=schema_of(state.schema) if state.schema else None,
         event_time=arrival.event_time or transaction.system_time,
         scratch=scratch,
-        skip_bad_records=arrival.skip_bad_records,
-        on_schema_change=arrival.on_schema_change,
-        duplicate_keys=arrival.duplicate_keys,
-        blank_event_times=arrival.blank_event_times,
-        local_times=arrival.local_times,
-        shapefile_encoding=arrival.shapefile_encoding,
-        line_breaks=arrival.line_breaks,
+        **arrival.policies(),
         of_changes=arrival.changes,
         seal=seal,
     )

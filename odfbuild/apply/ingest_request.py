@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -22,14 +22,7 @@ from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.options import Listener
 from odfbuild.apply.personal import check_rights, hiding_of
 from odfbuild.apply.refuse_external import check_own
-from odfbuild.engine.contract import (
-    BlankEventTimes,
-    DuplicateKeys,
-    EngineFactory,
-    LocalTimes,
-    OnSchemaChange,
-    StepProgress,
-)
+from odfbuild.engine.contract import EngineFactory, ReadPolicies, StepProgress
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.idempotency_keys import block_of_key
@@ -45,17 +38,11 @@ from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest:
+class IngestRequest(ReadPolicies, kw_only=True):
     """Append `data` to `dataset` by its push source `source` (`None`: the only one).
 
     `event_time` is that of records without one (`None`: now). `key`: of all requests
-    for one source with the same key only the first one counts. Records that do not fit are an error
-    unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
-    `duplicate_keys` about keys of a snapshot with several records, `blank_event_times` about
-    records with none in a column for it, unless `event_time` is given, `local_times` about those
-    that a zone has not or twice, `shapefile_encoding` of shapefiles, `line_breaks` in quoted values
-    of CSV.
+    for one source with the same key only the first one counts.
     """
 
     dataset: str
@@ -63,26 +50,10 @@ class IngestRequest:
     data: Path | BinaryIO
     event_time: Timestamp | None = None
     key: str | None = None
-    skip_bad_records: bool = False
-    on_schema_change: OnSchemaChange = "fail"
-    duplicate_keys: DuplicateKeys = "fail"
-    blank_event_times: BlankEventTimes = "fail"
-    local_times: LocalTimes = "fail"
-    shapefile_encoding: str | None = None
-    line_breaks: bool = False
 
     def under(self, config: Config) -> IngestRequest:
         """The same with what a project says about data that comes."""
-        return replace(
-            self,
-            skip_bad_records=config.ingest.skips_bad_records(self.dataset),
-            on_schema_change=config.ingest.schema_policy(self.dataset),
-            duplicate_keys=config.ingest.key_policy(self.dataset),
-            blank_event_times=config.ingest.event_time_policy(self.dataset),
-            local_times=config.ingest.time_policy(self.dataset),
-            shapefile_encoding=config.ingest.shapefile_encoding(self.dataset),
-            line_breaks=config.ingest.reads_line_breaks(self.dataset),
-        )
+        return replace(self, **config.ingest.policies(self.dataset).policies())
 
 
 def ingest(
@@ -177,19 +148,14 @@ def arrival_of(
     config: Config | None,
 ) -> Arrival:
     """How `file` enters the dataset of a request, so that its source then stands at `state`."""
+    filled = {"blank_event_times": "fill"} if request.event_time else {}
     return Arrival(
         source=source,
         file=file,
         display_name=display_name,
         event_time=request.event_time,
         source_state=state,
-        skip_bad_records=request.skip_bad_records,
-        on_schema_change=request.on_schema_change,
-        duplicate_keys=request.duplicate_keys,
-        local_times=request.local_times,
-        blank_event_times="fill" if request.event_time else request.blank_event_times,
-        shapefile_encoding=request.shapefile_encoding,
-        line_breaks=request.line_breaks,
+        **(request.policies() | filled),
         watermark=rule_of(config.watermarks if config else (), request.dataset),
     )
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.lineage import Lineage
@@ -242,19 +242,38 @@ twice: `fail` takes them for bad values, `earlier` moves the one forward by what
 forward, and takes the earlier instant of the other."""
 
 
-class IngestTask(Request["EngineResult"], kw_only=True):
+class ReadPolicies(Value, kw_only=True):
+    """What a project says about how data is read.
+
+    Records that do not fit the schema are an error, or with `skip_bad_records` left out and
+    counted. With `line_breaks`, quoted values of CSV may hold some; otherwise a record is a line.
+    `shapefile_encoding` is that of the attributes of shapefiles (`None`: as the archive says).
+    """
+
+    skip_bad_records: bool = False
+    on_schema_change: OnSchemaChange = "fail"
+    duplicate_keys: DuplicateKeys = "fail"
+    blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
+    shapefile_encoding: str | None = None
+    line_breaks: bool = False
+
+    def policies(self) -> dict[str, Any]:
+        """These by name, for another value that has them."""
+        return {name: getattr(self, name) for name in ReadPolicies.__struct_fields__}
+
+
+class IngestTask(Request["EngineResult"], ReadPolicies, kw_only=True):
     """Read `file`, preprocess, merge with what was committed.
 
     `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
     URL, with the path inside an archive). `history` is what was committed so far and
     `history_schema` its schema (`None`: nothing committed yet). Records without event time get
-    `event_time`, unless `blank_event_times` refuses those that a column leaves blank. A record that
-    does not fit the schema is an error, or with `skip_bad_records` left out and counted. With
-    `line_breaks`, quoted values of CSV may hold some; otherwise a record is a line. Where
-    files are read together, `event_times` are those of all of them; if they are `apart`, each one
-    enters a dataset of its own. Records `of_changes` of a database say which rows were taken back,
-    and not their event times. `seal` encrypts personal columns where new values are compared with
-    committed ones.
+    `event_time`, unless `blank_event_times` refuses those that a column leaves blank. Where files
+    are read together, `event_times` are those of all of them; if they are `apart`, each one enters
+    a dataset of its own. Records `of_changes` of a database say which rows were taken back, and not
+    their event times. `seal` encrypts personal columns where new values are compared with committed
+    ones.
     """
 
     dataset: str
@@ -268,13 +287,6 @@ class IngestTask(Request["EngineResult"], kw_only=True):
     history_schema: pa.Schema | None
     event_time: Timestamp
     scratch: Path
-    skip_bad_records: bool = False
-    on_schema_change: OnSchemaChange = "fail"
-    duplicate_keys: DuplicateKeys = "fail"
-    blank_event_times: BlankEventTimes = "fail"
-    local_times: LocalTimes = "fail"
-    shapefile_encoding: str | None = None
-    line_breaks: bool = False
     event_times: tuple[Timestamp, ...] = ()
     apart: bool = False
     of_changes: bool = False
@@ -285,10 +297,8 @@ class IngestTask(Request["EngineResult"], kw_only=True):
         return self._kind() == other._kind()
 
     def _kind(self) -> tuple[object, ...]:
-        source = (self.read, self.preprocess, self.merge, self.vocab, self.shapefile_encoding)
-        policies = (self.skip_bad_records, self.on_schema_change, self.duplicate_keys)
-        values = (self.blank_event_times, self.local_times, self.line_breaks, self.of_changes)
-        return (*source, self.history_schema, *policies, *values)
+        source = (self.read, self.preprocess, self.merge, self.vocab, self.history_schema)
+        return (*source, self.of_changes, self.policies())
 
     @property
     def another_way(self) -> str:

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import (
-        BlankEventTimes,
-        DuplicateKeys,
-        LocalTimes,
-        OnSchemaChange,
-    )
+    from odfbuild.engine.contract import OnSchemaChange, ReadPolicies
 
+Policy = TypeVar("Policy", bound=str)
 Seconds = Annotated[float, Fits(exclusiveMinimum=0)]
 Count = Annotated[int, Fits(minimum=1)]
 _LAST = "; the last pattern that matches counts"
@@ -118,49 +114,32 @@ class IngestSettings(Value, kw_only=True):
 
     def schema_policy(self, dataset: str) -> OnSchemaChange:
         """What becomes of a source of a dataset whose columns are not the expected ones."""
-        match _last_match(self.on_schema_change, dataset):
-            case "ignore":
-                return "ignore"
-            case "append_new_columns":
-                return "append_new_columns"
-        return "fail"
-
-    def key_policy(self, dataset: str) -> DuplicateKeys:
-        """What becomes of a snapshot of a dataset in which a key has several records."""
-        match _last_match(self.duplicate_keys, dataset):
-            case "warn":
-                return "warn"
-            case "last":
-                return "last"
-        return "fail"
-
-    def time_policy(self, dataset: str) -> LocalTimes:
-        """What becomes of local times of a dataset that never were, or were twice."""
-        return "earlier" if _last_match(self.local_times, dataset) == "earlier" else "fail"
+        return _last_match(self.on_schema_change, dataset) or "fail"
 
     def late_policy(self, dataset: str) -> Literal["read", "warn", "fail"]:
         """What becomes of files of a dataset that come before the last one that was read."""
-        match _last_match(self.late_files, dataset):
-            case "read":
-                return "read"
-            case "fail":
-                return "fail"
-        return "warn"
-
-    def event_time_policy(self, dataset: str) -> BlankEventTimes:
-        """What becomes of records of a dataset whose event time is blank."""
-        return "fill" if _last_match(self.blank_event_times, dataset) == "fill" else "fail"
+        return _last_match(self.late_files, dataset) or "warn"
 
     def reads_line_breaks(self, dataset: str) -> bool:
         """Whether quoted values of CSV files of a dataset may hold line breaks."""
         return _last_match(self.quoted_line_breaks, dataset) == "read"
 
-    def shapefile_encoding(self, dataset: str) -> str | None:
-        """What the attributes of shapefiles of a dataset are in; `None`: as the archive says."""
-        return _last_match(self.shapefile_encodings, dataset)
+    def policies(self, dataset: str) -> ReadPolicies:
+        """How data of a dataset is read."""
+        from odfbuild.engine.contract import ReadPolicies
+
+        return ReadPolicies(
+            skip_bad_records=self.skips_bad_records(dataset),
+            on_schema_change=self.schema_policy(dataset),
+            duplicate_keys=_last_match(self.duplicate_keys, dataset) or "fail",
+            blank_event_times=_last_match(self.blank_event_times, dataset) or "fail",
+            local_times=_last_match(self.local_times, dataset) or "fail",
+            shapefile_encoding=_last_match(self.shapefile_encodings, dataset),
+            line_breaks=self.reads_line_breaks(dataset),
+        )
 
 
-def _last_match(patterns: Mapping[str, str], dataset: str) -> str | None:
+def _last_match(patterns: Mapping[str, Policy], dataset: str) -> Policy | None:
     name = dataset.lower()
     found = [v for k, v in patterns.items() if fnmatchcase(name, k.lower())]
     return found[-1] if found else None

@@ -59,7 +59,7 @@ def cities(folder: Path, data: bytes, encoding: str | None = None) -> list[str]:
         history_schema=None,
         event_time=LATE,
         scratch=folder,
-        shapefile_encoding=settings.shapefile_encoding("cities"),
+        **settings.policies("cities").policies(),
     )
     text = shapefile_records(task, ReadStepEsriShapefile(), None)
     return [json.loads(line)["city"] for _, line in text.lines()]

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfbuild.api.authoring.scaffold import (
-    MERGES,
     Derived,
     Input,
     Root,
@@ -48,7 +47,13 @@ def definitions(text: str) -> list[Any]:
     return [each.snapshot for each in definitions_in(Source("x.yaml", text))]
 
 
-@given(NAMES, COLUMNS, st.data(), st.sampled_from(MERGES), st.sampled_from(["files", "url"]))
+@given(
+    NAMES,
+    COLUMNS,
+    st.data(),
+    st.sampled_from(["append", "ledger", "snapshot"]),
+    st.sampled_from(["files", "url"]),
+)
 def test_a_root_declares_the_columns_of_its_file(
     name: str, columns: list[str], data: st.DataObject, merge: str, kind: str
 ) -> None:

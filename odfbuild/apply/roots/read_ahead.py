@@ -158,13 +158,7 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
         return None
     if base and not source.merge.KEEPS_ALL:
         return None
-    policies = (
-        config.ingest.schema_policy(item.name),
-        config.ingest.skips_bad_records(item.name),
-        config.ingest.event_time_policy(item.name),
-        config.ingest.time_policy(item.name),
-        config.ingest.reads_line_breaks(item.name),
-    )
+    policies = config.ingest.policies(item.name)
     return repr((source.read, source.preprocess, source.merge, base is None, policies))
 
 

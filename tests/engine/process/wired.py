@@ -48,6 +48,11 @@ class Wired:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
+    def run(self, request: Any) -> Any:
+        if isinstance(request, TransformTask):
+            return self.transform(request)
+        return self.engine.run(request)
+
     def transform(self, task: TransformTask) -> TransformResult:
         self.steps += 1
         out = self.folder / f"step-{self.steps}"
