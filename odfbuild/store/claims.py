@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from odfbuild.errors import StaleHeadError
 from odfbuild.store.lock_holders import LockHolder, holder_of, sign, withdraw
@@ -45,12 +44,7 @@ class Claim:
     def __enter__(self) -> Claim:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def release(self) -> None:

@@ -52,20 +52,16 @@ def test_links_of_a_package_page_lead_to_files_of_the_release(wheel: Path) -> No
 
 
 @pytest.mark.spark
-def test_the_tutorial_does_what_it_says(builder: Path, tmp_path: Path) -> None:
-    """From nothing to a merged pull request, by the page alone."""
+def test_the_tutorial_does_what_it_says_and_needs_spark_only_for_records(
+    planner: Path, builder: Path, tmp_path: Path
+) -> None:
+    """From nothing to a merged pull request, by the page alone.
+
+    As where CI plans and another machine builds: the same chains, two installations.
+    """
     listed = commands(TUTORIAL)
     said = {word for command in listed for word in command.text.split()}
     assert {"init", "new", "plan", "apply", "git", "verify"} <= said
-    if wrong := run_all(listed, tmp_path, builder):
-        pytest.fail("\n\n".join(wrong), pytrace=False)
-
-
-@pytest.mark.spark
-def test_the_tutorial_needs_spark_only_where_records_are_read_or_computed(
-    planner: Path, builder: Path, tmp_path: Path
-) -> None:
-    """As where CI plans and another machine builds: the same chains, two installations."""
     programs = tmp_path / "programs"
     programs.mkdir()
     program = programs / "odfbuild"
@@ -77,5 +73,5 @@ def test_the_tutorial_needs_spark_only_where_records_are_read_or_computed(
         "esac\n"
     )
     program.chmod(0o755)
-    if wrong := run_all(commands(TUTORIAL), tmp_path, programs):
+    if wrong := run_all(listed, tmp_path, programs):
         pytest.fail("\n\n".join(wrong), pytrace=False)

@@ -16,8 +16,7 @@ from odfbuild.ingest.check import problems_of
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.kafka import consumer
 from odfbuild.ingest.fetch.kafka.address import named, topic_of, wanted
-from odfbuild.ingest.fetch.kafka.fetch import _begin
-from odfbuild.ingest.fetch.kafka.position import Positions, parse_positions
+from odfbuild.ingest.fetch.kafka.fetch import Positions, _begin, parse_positions
 from odfbuild.ingest.fetch.url import check_url
 from odfbuild.ingest.resume import has_moved
 from odfbuild.odf.model import (

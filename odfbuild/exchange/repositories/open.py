@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
 from odfbuild.errors import RepositoryError
@@ -52,12 +51,7 @@ class Remotes:
     def __enter__(self) -> Remotes:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     def branch(self, address: DatasetAddress, branch: str, *, write: bool) -> SimpleDataset:

@@ -7,7 +7,7 @@ kind that the definition does not mention is left alone. Reads no files, runs no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from odfbuild.errors import PlanError
@@ -15,6 +15,7 @@ from odfbuild.odf.chain.projection import IN_FORCE, Projection, QueryEra
 from odfbuild.odf.identity import DatasetAlias, DatasetId, DatasetRef
 from odfbuild.odf.model import (
     AddPushSource,
+    DataSchema,
     DatasetKind,
     DatasetSnapshot,
     Description,
@@ -27,10 +28,10 @@ from odfbuild.odf.model import (
     SetVocab,
     TransformInput,
 )
+from odfbuild.odf.schema.attributes import redescribed
 from odfbuild.plan.changes.breaking import breaking_change, source_conflict
 from odfbuild.plan.changes.chain_rules import broken_rule
 from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
-from odfbuild.plan.columns.described import described_otherwise
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
 from odfbuild.plan.places import Place, path_of
 from odfbuild.sql.forecast import expected_mode
@@ -298,3 +299,30 @@ def refused(refusal: PlanError) -> Diff:
     """No difference but the refusal of one."""
     reason = Reason(code=ReasonCode.BREAKING, message=refusal.message)
     return Diff(reasons=(reason,), refusal=refusal)
+
+
+def described_otherwise(
+    snapshot: DatasetSnapshot, projection: Projection, changes: Sequence[EventChange]
+) -> EventChange | None:
+    """The schema to append for sources among `changes`; `None` when they describe it as before.
+
+    A `SetDataSchema` in the definition goes before what a source says, and columns that come from
+    a query are described by none. A source that is new describes only columns that are.
+    """
+    committed = projection.schema
+    if committed is None or any(isinstance(e, SetDataSchema) for e in snapshot.metadata):
+        return None
+    present = committed
+    for change in changes:
+        if change.before is not None:
+            now = _attributes(change.before), _attributes(change.after)
+            if now != (None, None):
+                present = redescribed(present, *now) or present
+    return None if present is committed else EventChange(before=committed, after=present)
+
+
+def _attributes(event: MetadataEvent) -> DataSchema | None:
+    """The schema in which a source may describe its columns: DDL has no attributes."""
+    if not isinstance(event, SetPollingSource | AddPushSource) or event.preprocess is not None:
+        return None
+    return event.read.schema

@@ -14,9 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.jvm import classes_in
-from odfbuild.engine.spark.internals.lists import hand_lists_over
-from odfbuild.engine.spark.internals.names import keep_names
-from odfbuild.engine.spark.internals.releases import release_together
+from odfbuild.engine.spark.internals.requests import hand_lists_over, keep_names, release_together
 from odfbuild.extras import missing_engine
 
 if TYPE_CHECKING:

@@ -8,12 +8,14 @@ Source: specification, "Merge Strategies"; reference behaviour, merge strategies
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.declared import as_declared
@@ -35,7 +37,6 @@ from odfbuild.engine.spark.merging.in_turn import (
     are_comparable,
     differences_in_turn,
 )
-from odfbuild.engine.spark.merging.sealed import sealed
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _HIDDEN = (ROW, PAIR, FILE)
+_BATCH_ROWS = 131_072
 
 
 def merge(
@@ -351,3 +353,19 @@ def result_schema(schema: pa.Schema, task: IngestTask, declared: pa.Schema | Non
     if declared is None or task.preprocess is not None:
         return schema
     return as_declared(schema, declared, vocab)
+
+
+def sealed(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame:
+    """The records of `frame` as `task.seal` encrypts them; `frame` where it does not."""
+    if task.seal is None:
+        return frame
+    plain, folder = task.scratch / "plain", task.scratch / "sealed"
+    folder.mkdir()
+    for part in write_parts(frame, plain):
+        with pq.ParquetFile(part) as source:
+            columns = source.schema_arrow
+            with pq.ParquetWriter(folder / part.name, columns, compression="lz4") as writer:
+                for batch in source.iter_batches(_BATCH_ROWS):
+                    writer.write_batch(task.seal(batch).cast(columns))
+    shutil.rmtree(plain)
+    return spark.read.schema(frame.schema).parquet(str(folder))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -44,9 +43,7 @@ class Node:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def chain_id(self) -> int:

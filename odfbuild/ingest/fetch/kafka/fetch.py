@@ -8,6 +8,7 @@ once. Many messages are several slices.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,15 +16,16 @@ from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kafka.address import named, tombstones_of, wanted
 from odfbuild.ingest.fetch.kafka.consumer import Topic, open_topic
-from odfbuild.ingest.fetch.kafka.position import Positions, parse_positions
 from odfbuild.ingest.fetch.kafka.problems import another_topic, gap
 from odfbuild.ingest.fetch.kafka.records import Lines
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
 from odfbuild.odf.model import FetchStepUrl, SourceState
+from odfbuild.values import Value
 
 _MOST_BYTES = 64 << 20
 """A slice has no more than that of messages, however few they are."""
 _OPERATION = "op"
+_STATE = re.compile(r"(\S+)((?: \d+:\d+)*)")
 
 
 def fetch_kafka(
@@ -123,3 +125,24 @@ def _slices(
     finally:
         opened.close()
     yield file if records else None
+
+
+class Positions(Value):
+    """The next offset to read, by partition, in the cluster with that id."""
+
+    cluster: str
+    offsets: Mapping[int, int]
+
+    def state(self) -> str:
+        """As it is recorded in the chain, such as `MkU3OEVB 0:15 1:7`."""
+        pairs = [f"{each}:{self.offsets[each]}" for each in sorted(self.offsets)]
+        return " ".join([self.cluster, *pairs])
+
+
+def parse_positions(text: str) -> Positions | None:
+    """The positions that a chain recorded; `None`: it is no such state."""
+    found = _STATE.fullmatch(text)
+    if found is None:
+        return None
+    pairs = (each.split(":") for each in found[2].split())
+    return Positions(found[1], {int(partition): int(offset) for partition, offset in pairs})

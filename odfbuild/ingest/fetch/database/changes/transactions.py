@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,12 +131,7 @@ class Transactions:
     def __enter__(self) -> Transactions:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         try:
             if kind is None:
                 self._file.flush()
