@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Self
 
 from odfbuild.api.display import register
 from odfbuild.errors import BranchError
-from odfbuild.plan.changes.consent import Consent
-from odfbuild.plan.graph.selection import Selection
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
-from odfbuild.store.branches import BranchName, Limit
+from odfbuild.store.branches import BranchName
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
     from odfbuild.project.model import Config
-    from odfbuild.survey.survey import Survey
+    from odfbuild.survey.survey import PlanRequest, Survey
 
 
 class Base:
@@ -116,37 +114,7 @@ class Base:
 
         return start_engines(config.engines, place, built_in)
 
-    def _survey(
-        self,
-        select: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        fetch_uncacheable: bool = False,
-        rebuild: Sequence[str] = (),
-        delete: Sequence[str] = (),
-        correct: Sequence[str] = (),
-        rewrite: Sequence[str] = (),
-        forward: Sequence[str] = (),
-        read: Sequence[str] = (),
-        withdraw: Sequence[str] = (),
-        *,
-        of_branch: bool = False,
-        limit: Limit | None = None,
-        refresh: bool = False,
-    ) -> Survey:
-        from odfbuild.survey.survey import PlanRequest, survey
+    def _survey(self, asked: PlanRequest | None = None) -> Survey:
+        from odfbuild.survey.survey import survey
 
-        plan_request = PlanRequest(
-            selection=Selection(select=tuple(select), exclude=tuple(exclude)),
-            fetch_uncacheable=fetch_uncacheable,
-            refresh=refresh,
-            rebuilds=tuple(map(Consent.parse, rebuild)),
-            corrections=tuple(map(Consent.parse, correct)),
-            deletions=tuple(map(Consent.parse, delete)),
-            forward=tuple(map(Consent.parse, forward)),
-            rewrites=tuple(rewrite),
-            reads=tuple(map(Consent.parse, read)),
-            withdrawals=tuple(withdraw),
-            of_branch=of_branch,
-            limit=limit,
-        )
-        return survey(self._folder, plan_request, self._given)
+        return survey(self._folder, asked, self._given)

@@ -11,6 +11,7 @@ from odfbuild.api.times import Time, moment, timestamp
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.changes.consent import Consent
 from odfbuild.plan.graph.selection import Selection
 from odfbuild.plan.model import Plan
 from odfbuild.store.branches import Limit
@@ -342,23 +343,24 @@ class Looking(Base):
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
+        from odfbuild.survey.survey import PlanRequest
+
         limit = since if since is None or isinstance(since, str) else str(timestamp(since, "since"))
-        found = self._survey(
-            select,
-            exclude,
-            fetch_uncacheable,
-            rebuild,
-            delete,
-            correct,
-            rewrite,
-            forward,
-            read,
-            withdraw,
+        asked = PlanRequest(
+            selection=Selection(select=tuple(select), exclude=tuple(exclude)),
+            fetch_uncacheable=fetch_uncacheable,
+            refresh=refresh,
+            rebuilds=tuple(map(Consent.parse, rebuild)),
+            corrections=tuple(map(Consent.parse, correct)),
+            deletions=tuple(map(Consent.parse, delete)),
+            forward=tuple(map(Consent.parse, forward)),
+            rewrites=tuple(rewrite),
+            reads=tuple(map(Consent.parse, read)),
+            withdrawals=tuple(withdraw),
             of_branch=True,
             limit=Limit.parse(sample, limit),
-            refresh=refresh,
         )
-        return found.plan
+        return self._survey(asked).plan
 
     def tables(
         self, select: Sequence[str] = (), exclude: Sequence[str] = ()
@@ -450,6 +452,7 @@ class Looking(Base):
         from odfbuild.inspect.data_diff.ask import between_moments, with_branch, with_chains
         from odfbuild.inspect.data_diff.limit import LIMIT_BYTES
         from odfbuild.inspect.data_diff.queries import changed_queries
+        from odfbuild.survey.survey import PlanRequest
 
         if until is not None and since is None:
             raise ValueError("`until` needs `since`")
@@ -464,7 +467,8 @@ class Looking(Base):
             second = None if until is None else moment(workspace, until, "until", only)
             labels = (str(first), str(second or "now"))
             return between_moments(config, workspace, names, (first, second), labels, key)
-        found = self._survey(select, exclude)
+        selection = Selection(select=tuple(select), exclude=tuple(exclude))
+        found = self._survey(PlanRequest(selection=selection))
         limit = LIMIT_BYTES if limit_bytes is None else limit_bytes
         return with_chains(found, changed_queries(found, limit), self._start_engine, key)
 

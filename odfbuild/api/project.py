@@ -120,9 +120,12 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         from odfbuild.engine.release import engine_version
         from odfbuild.report.plan.json import stamp
         from odfbuild.survey.approved import approve
+        from odfbuild.survey.survey import PlanRequest
 
         found: Survey | Approved = (
-            self._survey(of_branch=True) if plan is None else approve(stamp(plan), self.config())
+            self._survey(PlanRequest(of_branch=True))
+            if plan is None
+            else approve(stamp(plan), self.config())
         )
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
