@@ -88,12 +88,9 @@ class Checking(Base):
         from odfbuild.engine.lazy import LazyEngine
 
         config, workspace = self.config(), self.workspace()
-        engine = LazyEngine(self._start_engine)
-        audits = Audits(config.root, config.checks, workspace, engine.get)
-        try:
+        with LazyEngine(self._start_engine) as engine:
+            audits = Audits(config.root, config.checks, workspace, engine.get)
             return audits.committed(self._named(workspace, datasets))
-        finally:
-            engine.stop()
 
     def _unit_test(self, datasets: Sequence[str]) -> tuple[Outcome, ...]:
         from odfbuild.apply.unit_tests.run import unit_test
@@ -103,11 +100,8 @@ class Checking(Base):
 
         selection = Selection(select=tuple(datasets))
         chosen = choose(self._folder, selection, self._given)[0] if datasets else None
-        engine = LazyEngine(self._start_engine)
-        try:
+        with LazyEngine(self._start_engine) as engine:
             return unit_test(self._folder, self._given, chosen, engine.get)
-        finally:
-            engine.stop()
 
     def objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Which objects of datasets (default: all) are in their folders, which in the storage.

@@ -49,12 +49,9 @@ def _checks(state: Context, selection: Selection, form: ReportForm) -> int:
 
     workspace, config = state.workspace(), state.config()
     names = state.committed(workspace, selection)
-    engine = LazyEngine(state.start_engine)
-    audits = Audits(config.root, config.checks, workspace, engine.get)
-    try:
+    with LazyEngine(state.start_engine) as engine:
+        audits = Audits(config.root, config.checks, workspace, engine.get)
         found = audits.committed(names)
-    finally:
-        engine.stop()
     if form is ReportForm.json:
         state.console.data(audits_to_data(found, audits.place))
     elif form is ReportForm.md:
@@ -74,11 +71,8 @@ def _unit_tests(state: Context, selection: Selection, form: ReportForm) -> int:
         unit_tests_to_data,
     )
 
-    engine = LazyEngine(state.start_engine)
-    try:
+    with LazyEngine(state.start_engine) as engine:
         outcomes = unit_test(state.directory, state.given, state.defined(selection), engine.get)
-    finally:
-        engine.stop()
     if form is ReportForm.json:
         state.console.data(unit_tests_to_data(outcomes))
     elif form is ReportForm.md:

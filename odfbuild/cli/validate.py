@@ -91,13 +91,10 @@ def _check(state: Context, found: Definitions) -> Checked:
         for name in found.graph.order
     ]
     known = KnownQueries(found.workspace.cache, engine_version())
-    engine = LazyEngine(state.start_engine)
-    try:
+    with LazyEngine(state.start_engine) as engine:
         return check_queries(
             subjects, found.projections, engine.get, known, found.project.config.engines
         )
-    finally:
-        engine.stop()
 
 
 def _raise_errors(found: Definitions, checked: Checked) -> None:

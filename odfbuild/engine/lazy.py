@@ -19,6 +19,12 @@ class LazyEngine:
         self._lock = Lock()
         self._future: Future[Engine] | None = None
 
+    def __enter__(self) -> LazyEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def warm_up(self) -> Future[Engine]:
         """Begin to start the session; returns at once."""
         with self._lock:

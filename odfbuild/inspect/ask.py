@@ -184,12 +184,11 @@ def answered(
     From `sources`, by default the datasets as they are now. Raises `QueryError`s, with places in
     the query as it was asked.
     """
-    engine = LazyEngine(factory)
-    try:
-        with asked_of(engine.get, workspace, question, sources, **manner) as found:
-            yield found
-    finally:
-        engine.stop()
+    with (
+        LazyEngine(factory) as engine,
+        asked_of(engine.get, workspace, question, sources, **manner) as found,
+    ):
+        yield found
 
 
 @contextmanager

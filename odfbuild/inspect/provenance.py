@@ -30,8 +30,7 @@ def trace(
     `which`: their offsets, or a condition in SQL over all records ever committed, with the system
     columns. Raises as `provenance`, and `QueryError`s for a condition that is wrong.
     """
-    engine = LazyEngine(factory)
-    try:
+    with LazyEngine(factory) as engine:
         if isinstance(which, str):
             offsets = _holding(workspace, name, which, engine)
         else:
@@ -39,8 +38,6 @@ def trace(
         chosen = offsets[:limit]
         with scratch_folder(workspace.cache, "provenance") as scratch:
             trees = provenance(workspace, name, chosen, engine.get, scratch, extent)
-    finally:
-        engine.stop()
     return trees, len(offsets) - len(chosen)
 
 

@@ -94,7 +94,6 @@ def with_chains(
         require_engine("computing changed queries")
     from odfbuild.inspect.data_diff.queries import diff_query
 
-    engine = LazyEngine(factory)
     by_name = {each.dataset: each for each in queries}
 
     def of(name: str) -> DataDiff:
@@ -112,10 +111,8 @@ def with_chains(
         except OdfbuildError as error:
             raise found.locate(name, error) from None
 
-    try:
+    with LazyEngine(factory) as engine:
         return _each(found.workspace.cache, list(by_name), ("chains", "changed queries"), of)
-    finally:
-        engine.stop()
 
 
 def _each(

@@ -66,19 +66,16 @@ def verify(
     if factory is None:
         found = (*verify_integrity(workspace, names, logical=logical), *wrong)
         return Verdict(found, None, signed, excused=_withdrawn(workspace, names, found))
-    engine = LazyEngine(factory)
     inputs = {name: inputs_ever(workspace, name) for name in names}
-    if any(inputs.values()):
-        engine.warm_up()
-    try:
+    with LazyEngine(factory) as engine:
+        if any(inputs.values()):
+            engine.warm_up()
         looked_at = [*names, *direct_inputs(names, inputs)]
         findings = verify_integrity(workspace, looked_at, logical=logical)
         damaged = {finding.dataset for finding in findings}
         whole = [name for name in names if not damaged & {name, *inputs[name]}]
         with scratch_folder(workspace.cache, "verify") as scratch:
             again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
-    finally:
-        engine.stop()
     without_keys = [each for each in again.findings if each.code == NO_KEYS]
     unchecked = tuple(
         each
