@@ -399,7 +399,8 @@ def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None
     if (state.last_offset or 0) < WORTH_AN_INDEX:
         return
     if merge is not None and merge.LOOKS_UP:
-        key_index(committed, schema_of(state.schema), merge.key)
+        offset = vocabulary_of(state.vocab).offset if merge.COMPARES else None
+        key_index(committed, schema_of(state.schema), merge.key, offset)
 
 
 def _add_event(
