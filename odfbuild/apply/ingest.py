@@ -56,8 +56,8 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
+from odfbuild.records import merge_slices
 from odfbuild.records.key_index import key_index
-from odfbuild.store import merge_slices
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.late_files import LATE_FILE, late_files
 from odfbuild.values import Value

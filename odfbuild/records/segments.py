@@ -70,7 +70,7 @@ class Segments:
         Its maker tells the `note` of some records, and what is `joined` of notes.
         """
         kept = list(files)
-        runs = [self._write([self._sorted(each)], note(each)) for each in _pieces(records)]
+        runs = [self._write([self._sorted(each)], note(each)) for each in pieces(records)]
         if not runs:
             return kept
         schema = self.open(runs[0]).schema
@@ -191,7 +191,7 @@ def records_in(files: Iterable[Path], columns: Collection[str] | None = None) ->
                 yield source.read_row_group(group, names).replace_schema_metadata(None)
 
 
-def _pieces(records: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def pieces(records: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same records in tables of about `PIECE_BYTES`."""
     waiting: list[pa.Table] = []
     size = 0

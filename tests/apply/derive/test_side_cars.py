@@ -24,9 +24,9 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.records import merge_slices
 from odfbuild.records import segments as segments_module
 from odfbuild.records.key_index import key_index
-from odfbuild.store import merge_slices
 from odfbuild.survey.outcome import Status
 from tests.apply.in_process import Program, share
 from tests.apply.ingesting import NOW, create, ingest_into, workspace

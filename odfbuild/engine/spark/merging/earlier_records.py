@@ -186,7 +186,7 @@ class EarlierRecords:
     def _look_up(
         self, batch: DataFrame, schema: pa.Schema, key: Sequence[str], *, whole: bool
     ) -> tuple[KeyIndex, pa.Table] | None:
-        """An index and the keys of `batch` to look up in it; `None` where there is no use for it."""
+        """An index and the keys of `batch` to look up in it; `None`: there is no use for it."""
         index = _index(self._task, schema, key, whole=whole)
         if index is None:
             return None
