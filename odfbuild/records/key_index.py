@@ -93,7 +93,7 @@ def key_index(
     segments = Segments(
         SideCarFolder(by_key_folder(committed.side_cars, name), _FORM + name.encode()),
         lambda records: hash_rows(_comparable(records, kept)),
-        "lz4" if offset else None,
+        "zstd" if offset else None,
         partial(_newest, key=kept, offset=offset) if offset else None,
     )
     try:
