@@ -160,7 +160,7 @@ def test_verify_finds_records_by_key_in_what_it_made_of_slices_itself(
 
     monkeypatch.setattr(affected_records._Copies, "make", counted)
     monkeypatch.setattr(reproduce, "MANY_STEPS", 3)
-    monkeypatch.setattr(reproduce.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     assert "recomputed 5 steps" in program.run("verify").stdout
     first, *others = looked_at
     assert first > RECORDS
