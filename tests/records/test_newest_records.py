@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.records import key_index as module
 from odfbuild.records import segments as segments_module
 from odfbuild.records.key_index import KeyIndex, key_index
+from odfbuild.records.segments import Segments
+from odfbuild.store import side_cars
 from odfbuild.store.committed import Committed
+from odfbuild.store.side_cars import SideCarFolder
 from tests.records.chains import Chain, workspace
 
 COLUMNS = (
@@ -54,6 +59,17 @@ def newest(files: tuple[Path, ...]) -> dict[Any, int]:
     return found
 
 
+def grow(made: Chain, count: int) -> None:
+    """Commit records whose keys are their offsets modulo 7."""
+    made.add([(0, n % 7, None, None) for n in range(made.next, made.next + count)])
+
+
+def all_of(made: Chain, folder: Path) -> dict[Any, int]:
+    found = index(made)
+    assert found is not None
+    return newest(found.copy(None, folder))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_each_key_has_its_newest_record(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -79,6 +95,65 @@ def test_each_key_has_its_newest_record(tmp_path: Path, seed: int) -> None:
     nobody = pa.table({"id": pa.array([77], pa.int32()), "part": ["a"]})
     found = index(made)
     assert found is not None and found.copy(nobody, tmp_path / "none") == ()
+
+
+class Killed(BaseException):
+    """As if the process had ended here."""
+
+
+STEPS: dict[str, Any] = {
+    "prepare_cache_folder": module,
+    "_write": Segments,
+    "pieces": segments_module,
+    "describe": SideCarFolder,
+    "save": SideCarFolder,
+    "write_disposable": side_cars,
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_while_they_are_brought_up_to_the_head_is_harmless(
+    tmp_path: Path, step: str, *, after: bool
+) -> None:
+    made = Chain(workspace(tmp_path), "d", *COLUMNS)
+    grow(made, 20)
+    assert index(made) is not None
+    grow(made, 30)
+    real: Callable[..., Any] = getattr(STEPS[step], step)
+
+    def killed(*args: Any, **options: Any) -> Any:
+        if after:
+            real(*args, **options)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as fault:
+        fault.setattr(STEPS[step], step, killed)
+        with pytest.raises(Killed):
+            index(made)
+    assert all_of(made, tmp_path / "found") == {(n % 7, None): n for n in range(43, 50)}
+
+
+@pytest.mark.parametrize("harm", ["another machine", "older release", "lost", "rewritten"])
+def test_what_is_foreign_old_or_of_another_history_is_made_again(
+    tmp_path: Path, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Chain(workspace(tmp_path), "d", *COLUMNS)
+    grow(made, 20)
+    base = made.store.head()
+    grow(made, 30)
+    assert index(made) is not None
+    if harm == "another machine":
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "there"))
+    elif harm == "older release":
+        monkeypatch.setattr(module, "_FORM", b"looked up by merges 2\n")
+    elif harm == "lost":
+        next((tmp_path / ".odfbuild").rglob("*.arrow")).unlink()
+    else:
+        made.store.swap_head(made.store.head(), base)
+        made.next = 20
+        grow(made, 30)
+    assert all_of(made, tmp_path / "found") == {(n % 7, None): n for n in range(43, 50)}
 
 
 def test_keys_that_may_equal_others_are_read_from_slices(tmp_path: Path) -> None:
