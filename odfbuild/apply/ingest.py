@@ -55,8 +55,8 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
+from odfbuild.records import merge_slices
 from odfbuild.records.key_index import key_index
-from odfbuild.store import merge_slices
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.late_files import LATE_FILE, late_files
 from odfbuild.values import Value
@@ -369,7 +369,8 @@ def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None
     if (state.last_offset or 0) < WORTH_AN_INDEX:
         return
     if merge is not None and merge.LOOKS_UP:
-        key_index(committed, schema_of(state.schema), merge.key)
+        offset = vocabulary_of(state.vocab).offset if merge.COMPARES else None
+        key_index(committed, schema_of(state.schema), merge.key, offset)
 
 
 def _add_event(

@@ -38,7 +38,7 @@ class StepInput(Value):
     """An input of one step: its name in queries, and schema and vocabulary at the step's end.
 
     With a `limit` only part of its records are read; a sample goes by the `key`, if it has one.
-    Proofs have no `copies`.
+    Proofs have no `copies` of others.
     """
 
     alias: str

@@ -23,7 +23,6 @@ from odfbuild.project.settings.notifying import Notify
 from odfbuild.project.settings.personal import subjects_of
 from odfbuild.project.settings.personal_keys import PersonalKeys
 from odfbuild.project.settings.serving import Serving
-from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import cache_folder, unpacked
 from odfbuild.store.files import top_of
 from odfbuild.values import Value
@@ -99,11 +98,7 @@ class Config(Content, kw_only=True):
     def reach(self) -> FileAccess:
         """What an engine may touch: chains and data, never hidden files such as keys and `.env`."""
         visible = sorted(each for each in self.root.iterdir() if not each.name.startswith("."))
-        own = branch_cache(self.cache, self.branch) if self.branch else self.cache
-        return FileAccess(
-            read=(self.state, self.cache, *visible),
-            write=(self.cache / "scratch", own / "side-cars"),
-        )
+        return FileAccess(read=(self.state, self.cache, *visible), write=(self.cache / "scratch",))
 
     def workspace(self, elsewhere: Elsewhere | None = None) -> Workspace:
         """The datasets of the environment; data that is only `elsewhere` comes from there."""

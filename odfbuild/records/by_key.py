@@ -7,21 +7,19 @@ is damaged, foreign or not there yet is read from the slices.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odfbuild.fallbacks import falling_back
 from odfbuild.records.key_hash import Hashes
-from odfbuild.records.segments import Segment, Segments
+from odfbuild.records.segments import Segment, Segments, records_in, schema_of
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import folder_lock
-from odfbuild.store.side_cars import MANIFEST, SideCar, SideCarFolder, by_key_folder
+from odfbuild.store.side_cars import SideCar, SideCarFolder, by_key_folder
 
 _FORM = b"records by key 1\n"
 _LARGEST = 1.5
@@ -75,8 +73,6 @@ class RecordsByKey:
 
     def _kept(self, segments: Segments) -> list[SideCar]:
         kept = segments.folder.load()
-        if kept:  # garbage collection leaves what is in use
-            os.utime(segments.folder.folder / MANIFEST)
         return [each for each in kept.files if self._is_asked_for(each)] if kept else []
 
     def _is_asked_for(self, file: SideCar) -> bool:
@@ -92,10 +88,10 @@ class RecordsByKey:
         files = self._kept(segments)
         held = _names(files)
         missing = [each for each in self._slices if each.name not in held]
-        for _, alike in groupby(missing, _schema_of):
+        for _, alike in groupby(missing, schema_of):
             run = list(alike)
             names = tuple(each.name for each in run)
-            files = segments.grown(files, _records(run), partial(_named, names), _joined)
+            files = segments.grown(files, records_in(run), partial(_named, names), _joined)
         if missing:
             slices = sum(each.stat().st_size for each in self._slices)
             if sum(each.size for each in files) > _LARGEST * slices + _LITTLE:
@@ -113,14 +109,3 @@ def _named(names: tuple[str, ...], _: pa.Table) -> tuple[str, ...]:
 
 def _joined(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain(*names)))
-
-
-def _schema_of(file: Path) -> pa.Schema:
-    return pq.read_schema(file).remove_metadata()
-
-
-def _records(files: Sequence[Path]) -> Iterator[pa.Table]:
-    for file in files:
-        with pq.ParquetFile(file, memory_map=True) as source:
-            for group in range(source.num_row_groups):
-                yield source.read_row_group(group).replace_schema_metadata(None)

@@ -1,13 +1,15 @@
-"""Which keys a dataset has seen, without reading its history.
+"""What merges look up by key, without reading the history: known keys, or the newest records.
 
-All keys up to a block are kept in segments beside the chain, by their hashes, so what is found is
-exact once compared.
+Everything up to a block is kept in segments beside the chain, in the order of hashes of keys, so
+what is found is exact once compared. Of records, each segment has the newest one of a key.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain, groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,21 +19,21 @@ import pyarrow.parquet as pq
 
 from odfbuild.fallbacks import fell_back
 from odfbuild.records.key_hash import comparable_type, hash_rows
-from odfbuild.records.segments import Segments
+from odfbuild.records.segments import LAST, Segments, records_in, schema_of
 from odfbuild.records.uuids import is_uuid, to_text
-from odfbuild.store.committed import Committed, CommittedSlice
+from odfbuild.store.committed import Committed
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.side_cars import SideCar, SideCarFolder
+from odfbuild.store.side_cars import SideCar, SideCarFolder, by_key_folder
 
-_BATCH_ROWS = 131_072
+_FORM = b"looked up by merges 1\n"
 
 
 class KeyIndex:
-    """Keys, with these columns, in everything that was committed when it was read."""
+    """What was committed when it was read, by the columns `key`."""
 
-    def __init__(self, segments: Segments, schema: pa.Schema, files: Sequence[SideCar]) -> None:
+    def __init__(self, segments: Segments, key: pa.Schema, files: Sequence[SideCar]) -> None:
         self._segments = segments
-        self._schema = schema
+        self._key = key
         self._files = files
 
     def find(self, keys: pa.Table) -> pa.Table:
@@ -39,57 +41,96 @@ class KeyIndex:
 
         `keys` has the columns of the index, in types that can be cast to theirs.
         """
-        wanted = _comparable(keys, self._schema)
-        hashes = np.unique(hash_rows(wanted))
-        ranges = _ranges_of(wanted)
-        found = [pa.Table.from_batches([], self._schema)]
-        for file in self._files:
-            if len(hashes) and _may_hold(file.notes[1], ranges):
-                found += self._segments.open(file).between(hashes, hashes)
+        found = [pa.Table.from_batches([], self._key), *chain(*self._tables(keys))]
         # In one piece: Spark takes a table that begins with an empty piece for an empty one.
         return pa.concat_tables(found).combine_chunks()
 
+    def copy(self, keys: pa.Table | None, folder: Path) -> tuple[Path, ...]:
+        """Files in `folder` with all records, or at least those that have one of `keys`.
 
-def key_index(committed: Committed, schema: pa.Schema, key: Sequence[str]) -> KeyIndex | None:
-    """The index of `key` over everything that is `committed`, brought up to its head.
+        Each has one record of a key at most, and one of a later file replaces it.
+        """
+        folder.mkdir(exist_ok=True)
+        files = []
+        for number, tables in enumerate(self._tables(keys)):
+            found = filter(len, tables)
+            if (first := next(found, None)) is not None:
+                files.append(folder / f"{number}.parquet")
+                with pq.ParquetWriter(files[-1], first.schema, use_dictionary=False) as writer:
+                    for table in chain([first], found):
+                        writer.write_table(table)
+        return tuple(files)
 
-    `schema` is that of the dataset. `None` where there can be none: keys of nested types, no folder
-    for side-cars, or one that cannot be written to.
+    def _tables(self, keys: pa.Table | None) -> Iterator[Iterator[pa.Table]]:
+        """What each segment has, of the `keys` at least."""
+        lowest, highest = np.zeros(1, np.uint64), np.full(1, LAST)
+        ranges: Sequence[Any] = [None] * len(self._key)
+        if keys is not None:
+            wanted = _comparable(keys, self._key)
+            lowest = highest = np.unique(hash_rows(wanted))
+            ranges = _ranges_of(wanted)
+        for file in self._files:
+            if len(lowest) and _may_hold(file.notes[1], ranges):
+                yield self._segments.open(file).between(lowest, highest)
+
+
+def key_index(
+    committed: Committed, schema: pa.Schema, key: Sequence[str], offset: str | None = None
+) -> KeyIndex | None:
+    """Keys of everything that is `committed`, brought up to its head, or the records of keys.
+
+    `schema` is that of the dataset, and `offset` the column by which records are the newest ones.
+    `None` where there can be none: keys of nested types, or of floating ones, of which two may be
+    equal; no folder for side-cars, or one that cannot be written to.
     """
     if committed.side_cars is None or committed.head is None:
         return None
     types = [comparable_type(schema.field(name).type) for name in key]
-    if None in types:
+    if None in types or (offset and any(map(pa.types.is_floating, types))):
         return None
     kept = pa.schema(list(zip(key, types, strict=True)))
-    name = hashlib.sha256(str(kept).encode()).hexdigest()
-    folder = SideCarFolder(committed.side_cars / f"keys-{name[:16]}", b"keys 2\n" + name.encode())
-    segments = Segments(folder, hash_rows, None)
+    name = f"{offset} {kept}"
+    segments = Segments(
+        SideCarFolder(by_key_folder(committed.side_cars, name), _FORM + name.encode()),
+        lambda records: hash_rows(_comparable(records, kept)),
+        "zstd" if offset else None,
+        partial(_newest, key=kept, offset=offset) if offset else None,
+    )
     try:
-        return KeyIndex(segments, kept, _caught_up(committed, segments, kept))
+        return KeyIndex(segments, kept, _caught_up(committed, segments, kept, offset is not None))
     except (OSError, pa.ArrowException) as error:
         # A full disk, a folder that is read-only, a bad slice.
         fell_back(__name__, f"keys {', '.join(key)} have no index", error)
         return None
 
 
-def _caught_up(committed: Committed, segments: Segments, schema: pa.Schema) -> Sequence[SideCar]:
-    """The segments after the keys of slices that they do not cover yet are added."""
+def _caught_up(
+    committed: Committed, segments: Segments, key: pa.Schema, whole: bool
+) -> Sequence[SideCar]:
+    """The segments with the slices that they did not cover yet: of keys, or of whole records."""
     kept, slices = committed.behind(segments.folder)
-    files = kept.files if kept else ()
+    files: Sequence[SideCar] = kept.files if kept else ()
     if kept is not None and kept.covered == committed.head:
         return files
     prepare_cache_folder(segments.folder.folder)
-    grown = segments.grown(files, _keys(slices, schema), _ranges_of, _joined)
-    return segments.folder.save(committed.head, grown).files
+    for _, alike in groupby((each.file for each in slices), schema_of if whole else _alike):
+        records = records_in(alike, None if whole else key.names)
+        if not whole:
+            records = (_comparable(each, key) for each in records)
+        files = segments.grown(files, records, lambda t: _ranges_of(_comparable(t, key)), _joined)
+    return segments.folder.save(committed.head, files).files
 
 
-def _keys(slices: Sequence[CommittedSlice], schema: pa.Schema) -> Iterator[pa.Table]:
-    for each in slices:
-        with pq.ParquetFile(each.file) as file:
-            there = [name for name in schema.names if name in file.schema_arrow.names]
-            for batch in file.iter_batches(_BATCH_ROWS, columns=there):
-                yield _comparable(pa.Table.from_batches([batch]), schema)
+def _alike(_: Path) -> None:
+    """Keys are in segments together whatever slices they come from."""
+
+
+def _newest(records: pa.Table, key: pa.Schema, offset: str) -> pa.Table:
+    """The newest record of each key."""
+    keys = _comparable(records, key).append_column(offset, records[offset])
+    newest = keys.group_by(key.names, use_threads=False).aggregate([(offset, "max")])
+    wanted = newest[f"{offset}_max"].combine_chunks()
+    return records.filter(pc.is_in(records[offset], value_set=wanted))
 
 
 def _comparable(keys: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -11,13 +11,14 @@ Source: Bentley and Saxe, "Decomposable searching problems" (1980), for the grow
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfbuild.records.arrays import numbers_in, of_numbers
 from odfbuild.records.key_hash import Hashes
@@ -31,12 +32,13 @@ _TOGETHER = 1024
 """Batches that are looked at together."""
 PIECE_BYTES = 64 << 20
 """Records of that size are sorted in memory."""
-_LAST = np.iinfo(np.uint64).max
+LAST = np.iinfo(np.uint64).max
 
 
 class Segments:
     """Segments in `folder`; `place` tells the places of records, and `codec` how they are packed.
 
+    `wanted` leaves out records that others of the same place make useless; no segment has them.
     Notes of a segment are the first places of its batches, as bytes, and what its maker notes.
     """
 
@@ -45,10 +47,12 @@ class Segments:
         folder: SideCarFolder,
         place: Callable[[pa.Table], Hashes],
         codec: str | None = "lz4",
+        wanted: Callable[[pa.Table], pa.Table] | None = None,
     ) -> None:
         self.folder = folder
         self._place = place
         self._codec = codec
+        self._wanted = wanted
 
     def open(self, file: SideCar) -> Segment:
         """A segment as it lies on disk: only what is looked at is read."""
@@ -66,7 +70,7 @@ class Segments:
         Its maker tells the `note` of some records, and what is `joined` of notes.
         """
         kept = list(files)
-        runs = [self._write([self._sorted(each)], note(each)) for each in _pieces(records)]
+        runs = [self._write([self._sorted(each)], note(each)) for each in pieces(records)]
         if not runs:
             return kept
         schema = self.open(runs[0]).schema
@@ -84,7 +88,16 @@ class Segments:
 
     def _sorted(self, records: pa.Table) -> pa.Table:
         places = of_numbers(self._place(records), pa.uint64())
-        return _in_order(records.append_column(_PLACE, places))
+        return self._in_order(records.append_column(_PLACE, places))
+
+    def _in_order(self, records: pa.Table) -> pa.Table:
+        """Those that are wanted, in order of their places."""
+        places = _places(records.combine_chunks())
+        order = np.argsort(places)
+        records, places = records.take(of_numbers(order, pa.int64())), places[order]
+        if self._wanted is None or not (places[1:] == places[:-1]).any():
+            return records
+        return self._wanted(records)
 
     def _merged(self, files: Sequence[SideCar]) -> Iterator[pa.Table]:
         """The records of segments, a range of places after the other."""
@@ -94,13 +107,13 @@ class Segments:
         # A place that many records share is a range of its own, and in order already.
         cuts = np.unique(np.concatenate([cuts, cuts[counts > 1] + np.uint64(1)]))
         lowest = np.concatenate([np.zeros(1, np.uint64), cuts[cuts > 0]])
-        highest = np.concatenate([lowest[1:] - np.uint64(1), np.full(1, _LAST, np.uint64)])
+        highest = np.concatenate([lowest[1:] - np.uint64(1), np.full(1, LAST, np.uint64)])
         for low, high in zip(lowest, highest, strict=True):
             tables = (t for each in opened for t in each.placed(low, high))
-            if low == high:
+            if low == high and self._wanted is None:
                 yield from tables
             elif found := list(tables):
-                yield _in_order(pa.concat_tables(found))
+                yield self._in_order(pa.concat_tables(found))
 
     def _write(self, tables: Iterable[pa.Table], note: Any, codec: str | None = None) -> SideCar:
         """Write tables of one schema, one after the other in order of places."""
@@ -164,7 +177,21 @@ def _are_within(
     return found
 
 
-def _pieces(records: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def schema_of(file: Path) -> pa.Schema:
+    """The columns of a slice, by which records of slices go into segments together."""
+    return pq.read_schema(file).remove_metadata()
+
+
+def records_in(files: Iterable[Path], columns: Collection[str] | None = None) -> Iterator[pa.Table]:
+    """The records of slices, or those of the `columns` that these have."""
+    for file in files:
+        with pq.ParquetFile(file, memory_map=True) as source:
+            names = columns and [name for name in columns if name in source.schema_arrow.names]
+            for group in range(source.num_row_groups):
+                yield source.read_row_group(group, names).replace_schema_metadata(None)
+
+
+def pieces(records: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same records in tables of about `PIECE_BYTES`."""
     waiting: list[pa.Table] = []
     size = 0
@@ -179,7 +206,7 @@ def _pieces(records: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _in_order(records: pa.Table) -> pa.Table:
-    order = np.argsort(_places(records.combine_chunks()), kind="stable")
+    order = np.argsort(_places(records.combine_chunks()))
     return records.take(of_numbers(order, pa.int64()))
 
 

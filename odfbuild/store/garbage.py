@@ -24,7 +24,7 @@ from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
 from odfbuild.store.deleted import bin_entries, remove_for_good
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
-from odfbuild.store.side_cars import BY_KEY, MANIFEST
+from odfbuild.store.side_cars import BY_KEY, MANIFEST, MERGED
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
@@ -181,20 +181,17 @@ def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
 
 
 def find_side_cars(workspace: Workspace, before: float) -> Iterator[Garbage]:
-    """Side-cars of datasets that are gone, or have another name by now, and records by key.
+    """Side-cars of datasets that are gone, or have another name by now, and those by key.
 
-    Those are made for whoever looks up the records of few keys, and look new as long as somebody
-    does.
+    Those are made for whoever looks up few keys, and look new as long as somebody does. So folders
+    of other releases go, too.
     """
     base = workspace.cache / "side-cars"
-    by_key = sorted(base.rglob(BY_KEY))
-    for file in base.rglob("*.bin"):
-        side_car = file.parent if file.name == MANIFEST else file
-        folder = workspace.state / side_car.parent.relative_to(base)
-        if side_car not in by_key and not has_references(folder):
-            yield from _aged("", "side-cars", side_car, before)
-    for folder in by_key:
-        yield from _aged("", "side-cars", folder, before)
+    found = {f.parent if f.name == MANIFEST else f for f in base.rglob("*.bin")}
+    for each in sorted(found.union(base.rglob(BY_KEY))):
+        is_kept = each.suffix == ".bin" or each.name == MERGED
+        if not (is_kept and has_references(workspace.state / each.parent.relative_to(base))):
+            yield from _aged("", "side-cars", each, before)
 
 
 def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from odfbuild.store.side_cars import SideCarFolder
+from odfbuild.store.side_cars import MERGED, SideCarFolder
 
 Notes: TypeAlias = tuple[tuple[str, ...], int, int]
 """What a side-car holds: names of data files, and the first and the last offset in them."""
@@ -68,4 +68,4 @@ def merged_copies(side_cars: Path | None, folder: Path) -> MergedCopies:
 
 def copies_folder(side_cars: Path) -> SideCarFolder:
     """Where the copies are among the side-cars of a dataset."""
-    return SideCarFolder(side_cars / "merged", b"merged copies 1")
+    return SideCarFolder(side_cars / MERGED, b"merged copies 1")

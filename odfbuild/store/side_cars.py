@@ -27,7 +27,9 @@ from odfbuild.values import Value
 MANIFEST = "manifest.bin"
 _BY_KEY = "by-"
 BY_KEY = f"{_BY_KEY}{'[0-9a-f]' * 16}/"
-"""The pattern of folders with records by key; their manifest changes whenever they are used."""
+"""The pattern of folders with records, or their keys, by key; whoever uses them makes them new."""
+MERGED = "merged"
+"""The folder with merged copies of slices, which every reader looks at."""
 _OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")
 _CHUNK = 8 << 20
 
@@ -57,7 +59,7 @@ class SideCars(Value):
 
 
 def by_key_folder(side_cars: Path, key: str) -> Path:
-    """The folder for the records of a dataset by a key."""
+    """The folder for what a dataset has by a key."""
     return side_cars / f"{_BY_KEY}{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
@@ -86,6 +88,8 @@ class SideCarFolder:
         found = SideCars(kept.covered, tuple(files))
         if found != kept:
             self._write(found)
+        with contextlib.suppress(OSError):  # garbage collection leaves what is in use
+            os.utime(self.folder / MANIFEST)
         return found
 
     def describe(self, name: str, records: int, notes: Any = None) -> SideCar:

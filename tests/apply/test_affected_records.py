@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
 from odfbuild.engine.spark.queries import changes_of_parts, transform
+from odfbuild.inspect.verify import reproduce
 from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
 
@@ -53,19 +55,23 @@ def test_apply_says_over_how_many_records_a_result_was_computed(program: Tiny) -
 
 def test_records_are_found_by_key_once_a_step_has_shown_the_need(program: Tiny) -> None:
     side_cars = program.root / ".odfbuild" / "side-cars"
-    assert not list(side_cars.rglob("by-*/*.arrow"))
+    [keys] = side_cars.rglob("by-*")
     bring(program, "2.csv", RECORDS, 3)
     applied(program)
-    [kept] = side_cars.rglob("by-*/*.arrow")
+
+    def by_value() -> list[Path]:
+        return [each for each in side_cars.rglob("by-*/*.arrow") if each.parent != keys]
+
+    [kept] = by_value()
     bring(program, "3.csv", RECORDS + 3, 3)
     records = 3 * (RECORDS // VALUES + 1)
     assert f"computed over {records} of {RECORDS + 6:,} records" in applied(program)
-    assert [kept] == list(side_cars.rglob("by-*/*.arrow"))
+    assert [kept] == by_value()
     assert "are records by key" in program.run("doctor").stdout
     kept.write_bytes(kept.read_bytes()[:-1])
     bring(program, "4.csv", RECORDS + 6, 3)
     assert f"computed over {records} of {RECORDS + 9:,} records" in applied(program)
-    assert kept not in side_cars.rglob("by-*/*.arrow")
+    assert kept not in by_value()
     assert program.run("verify").returncode == 0
 
 
@@ -135,6 +141,31 @@ def test_verify_computes_steps_from_their_change_but_for_the_last_one(
     assert sorted(extent.records for _, extent in extents) == [363, 363]
     assert "recomputed 4 steps" in program.run("verify", "--full").stdout
     assert len(extents) == 2
+
+
+def test_verify_finds_records_by_key_in_what_it_made_of_slices_itself(
+    program: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        bring(program, f"{number + 2}.csv", RECORDS + 3 * number, 3)
+        applied(program)
+    kept = {*(program.root / ".odfbuild").rglob("by-*/*")}
+    looked_at = []
+    make = affected_records._Copies.make
+
+    def counted(self: affected_records._Copies, conditions: Any) -> bool:
+        found = make(self, conditions)
+        looked_at.append(self._looked_at)
+        return found
+
+    monkeypatch.setattr(affected_records._Copies, "make", counted)
+    monkeypatch.setattr(reproduce, "MANY_STEPS", 3)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert "recomputed 5 steps" in program.run("verify").stdout
+    first, *others = looked_at
+    assert first > RECORDS
+    assert max(others) < 10
+    assert {*(program.root / ".odfbuild").rglob("by-*/*")} == kept
 
 
 def test_totals_are_added_up_from_new_records_alone_and_verified_in_full(

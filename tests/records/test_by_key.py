@@ -156,7 +156,7 @@ class Killed(BaseException):
 STEPS: dict[str, Any] = {
     "prepare_cache_folder": module,
     "_write": Segments,
-    "_pieces": segments_module,
+    "pieces": segments_module,
     "describe": SideCarFolder,
     "save": SideCarFolder,
     "write_disposable": "odfbuild.store.side_cars",

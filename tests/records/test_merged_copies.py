@@ -19,13 +19,13 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 from odfbuild.inspect.ask import asked_of, understand
+from odfbuild.records import merge_slices
 from odfbuild.records.duckdb_views import connect
+from odfbuild.records.merge_slices import keep_merged
 from odfbuild.records.retracted import retracted
 from odfbuild.records.stored import Stored
 from odfbuild.report.records.answer import read_answer
-from odfbuild.store import merge_slices
 from odfbuild.store.committed import Committed, files_of
-from odfbuild.store.merge_slices import keep_merged
 from odfbuild.store.side_cars import SideCarFolder
 from tests.records.chains import Chain, workspace
 
@@ -231,7 +231,7 @@ class Killed(BaseException):
 
 STEPS: dict[str, Any] = {
     "prepare_cache_folder": merge_slices,
-    "_groups": merge_slices,
+    "pieces": merge_slices,
     "describe": SideCarFolder,
     "save": SideCarFolder,
     "_write": SideCarFolder,

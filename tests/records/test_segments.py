@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -36,9 +37,13 @@ def place(table: pa.Table) -> Hashes:
     return table["place"].to_numpy().astype(np.uint64)
 
 
-def segments(folder: Path, codec: str | None = "zstd") -> Segments:
+def segments(
+    folder: Path,
+    codec: str | None = "zstd",
+    wanted: Callable[[pa.Table], pa.Table] | None = None,
+) -> Segments:
     prepare_cache_folder(folder)
-    return Segments(SideCarFolder(folder, b"test"), place, codec)
+    return Segments(SideCarFolder(folder, b"test"), place, codec, wanted)
 
 
 def table(places: list[int], first: int = 0) -> pa.Table:
@@ -147,14 +152,45 @@ def test_records_of_one_place_are_merged_batch_by_batch(
     made = segments(tmp_path / ".odfbuild")
     files = grown(made, [], *(table([5] * 20, n) for n in range(0, 400, 20)))
     largest: list[int] = []
-    in_order = module._in_order
+    in_order = Segments._in_order
 
-    def watched(records: pa.Table) -> pa.Table:
+    def watched(self: Segments, records: pa.Table) -> pa.Table:
         largest.append(records.num_rows)
-        return in_order(records)
+        return in_order(self, records)
 
-    monkeypatch.setattr(module, "_in_order", watched)
+    monkeypatch.setattr(Segments, "_in_order", watched)
     files = grown(made, files, *(table([4, 5, 6] * 100, 400 + n) for n in range(0, 900, 300)))
     assert max(largest) <= 400
     assert len(files) == 1 and files[0].records == 1300
     assert len(found(made, files, [(5, 5)])) == 700
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(growths=st.lists(st.lists(PLACES, max_size=3), max_size=6))
+def test_a_segment_has_wanted_records_only(tmp_path: Path, growths: list[list[list[int]]]) -> None:
+    made = segments(tmp_path / ".odfbuild", wanted=newest)
+    files: list[SideCar] = []
+    everything: list[Any] = []
+    for growth in growths:
+        tables = []
+        for places in growth:
+            tables.append(table(places, len(everything)))
+            everything += tables[-1].to_pylist()
+        files = grown(made, files, *tables)
+    last: dict[int, int] = {}
+    for file in files:
+        rows = found(made, [file], [(0, LAST)])
+        assert len(rows) == file.records == len({row["place"] for row in rows})
+        last |= {row["place"]: row["number"] for row in rows}
+    assert last == {row["place"]: row["number"] for row in everything}
+
+
+def newest(records: pa.Table) -> pa.Table:
+    """The record with the largest number at each place."""
+    numbers = records.group_by("place").aggregate([("number", "max")])["number_max"]
+    return records.filter(pc.is_in(records["number"], value_set=numbers.combine_chunks()))

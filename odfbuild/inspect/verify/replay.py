@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from odfbuild.engine.request import StepInput, is_computed, key_of
 from odfbuild.errors import Code, IntegrityError
@@ -37,7 +38,7 @@ class Replay:
     """A step to recompute. `before` is the state of the derivative just before `block`.
 
     `from_change`: what it changes is enough, because a later step with the same query is recomputed
-    over all records.
+    over all records. `by_key` is a folder for records by key, of this verification alone.
     """
 
     block: Multihash
@@ -48,6 +49,7 @@ class Replay:
     transform: SetTransform
     inputs: tuple[StepInput, ...]
     from_change: bool = False
+    by_key: Path | None = None
 
 
 class Histories:

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -60,6 +61,7 @@ from odfbuild.sql.translate.named import is_remote_release
 from odfbuild.sql.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.merged_copies import merged_copies
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 
@@ -67,6 +69,8 @@ _HELP = (
     "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
     "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
+MANY_STEPS = 10
+"""To keep records by key takes about as much as so many steps that look for them in slices."""
 NO_KEYS = Code.NO_SUBJECT_KEYS
 """A step with personal columns is neither right nor wrong where there are no keys."""
 _OTHER_ENGINE = (
@@ -163,19 +167,22 @@ def verify_reproducibility(
     for name in names:
         _plan(workspace, name, histories, extent, in_full, work)
     tasks, findings, excused = work.tasks, work.findings, work.excused
+    many = Counter(name for name, replay in tasks if replay.from_change)
     if tasks:
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
 
             def one(name: str, replay: Replay, ready: TransformResult | None) -> Finding | None:
                 try:
+                    if replay.from_change and many[name] >= MANY_STEPS:
+                        replay = replace(replay, by_key=scratch / "by-key")
                     if by is not None:
                         replay = _in_version(replay, by(replay.transform.transform))
                     later = _later_versions(histories.of(name), replay)
                     store = workspace.dataset(name)
                     found = _replay(store, replay, engine, scratch, later, ready)
                     if found is not None and (ready is not None or replay.from_change):
-                        replay = replace(replay, from_change=False)
+                        replay = replace(replay, from_change=False, by_key=None)
                         found = _replay(store, replay, engine, scratch, later)
                     grounds = None if found is None else grounds_behind(store, replay)
                     if grounds is None:
@@ -403,8 +410,15 @@ def _replay(
 
 
 def _task(store: DatasetStore, replay: Replay, scratch: Path) -> TransformTask:
-    history = Committed(store, replay.before.head)
-    inputs = as_limited(store, replay.recorded, replay.inputs)
+    def by_key(of: DatasetStore) -> Path | None:
+        # Of slices whose hashes were checked; what apply keeps is not looked at.
+        return replay.by_key and replay.by_key / of.name
+
+    history = Committed(store, replay.before.head, by_key(store))
+    inputs = [
+        replace(each, copies=merged_copies(by_key(each.store), each.store.path / "data"))
+        for each in as_limited(store, replay.recorded, replay.inputs)
+    ]
     return transform_task(
         store.name,
         replay.before,

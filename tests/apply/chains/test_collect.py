@@ -103,17 +103,19 @@ def test_leavings_of_killed_runs_go(bench: Bench) -> None:
     scratch = bench.workspace.cache / "scratch" / "apply-x"
     scratch.mkdir(parents=True)
     (scratch / "part").write_bytes(b"123")
-    kept, left = (bench.workspace.cache / "side-cars" / name / "keys-1" for name in ("root", "old"))
-    for side_cars in (kept, left):
+    base = bench.workspace.cache / "side-cars"
+    kept, left, former = base / "root" / "merged", base / "old" / "merged", base / "root" / "keys-1"
+    for side_cars in (kept, left, former):
         side_cars.mkdir(parents=True)
         (side_cars / "manifest.bin").write_bytes(b"123")
     age(bench)
     found = collect(bench.workspace, None, before=now(), dry_run=False).garbage
-    assert {each.kind: each.path for each in found} == {
-        "staging": staged,
-        "unfinished dataset": unfinished,
-        "scratch": scratch,
-        "side-cars": left,
+    assert {(each.kind, each.path) for each in found} == {
+        ("staging", staged),
+        ("unfinished dataset", unfinished),
+        ("scratch", scratch),
+        ("side-cars", left),
+        ("side-cars", former),
     }
     assert kept.exists()
     assert not staged.exists()

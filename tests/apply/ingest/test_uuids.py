@@ -107,7 +107,7 @@ def test_uuids_are_keys_of_every_merge(odfbuild: Program, merge: str) -> None:
     assert sorted(tiny.ids("root")) == [1, 2, 3]
     assert schema_of_last(tiny, "root").field("seen").type == pa.uuid()
     # Keys are looked up in an index: the history is not read for them.
-    index = list((tiny.root / ".odfbuild" / "side-cars" / "root").glob("keys-*/*.arrow"))
+    index = list((tiny.root / ".odfbuild" / "side-cars" / "root").glob("by-*/*.arrow"))
     assert bool(index) == (merge != "Snapshot")
 
 

@@ -58,7 +58,7 @@ def squares(count: int) -> list[int]:
 
 
 def segments(space: Workspace) -> list[Path]:
-    return sorted((space.cache / "side-cars" / "a").glob("keys-*/*.arrow"))
+    return sorted((space.cache / "side-cars" / "a").glob("by-*/*.arrow"))
 
 
 def grow(space: Workspace, *counts: int) -> int:

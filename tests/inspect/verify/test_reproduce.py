@@ -30,7 +30,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store import merge_slices
+from odfbuild.records import merge_slices
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import copies_folder
 from odfbuild.store.storage import ObjectKind

@@ -7,14 +7,14 @@ the same records come from the slices.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.spark.merging.changes import only
-from odfbuild.engine.spark.merging.state import current_state
+from odfbuild.engine.spark.merging.changes import latest, project, unseen
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.frames import (
     more_members,
@@ -25,12 +25,14 @@ from odfbuild.engine.spark.results.frames import (
 )
 from odfbuild.engine.spark.results.local_rows import given_back
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategyLedger
+from odfbuild.odf.operation import RETRACT
 from odfbuild.records.key_index import KeyIndex, key_index
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FEW_RECORDS = 100_000
+"""Up to so many earlier records are read from slices where all of them are needed."""
 _FEW_BLOCKS = 256
 """Up to so many earlier records may be few, by the size of their files."""
 SMALL_BATCH_BYTES = 64 << 20
@@ -48,19 +50,22 @@ def set_up(spark: SparkSession, tasks: Sequence[IngestTask]) -> None:
 
 
 def _may_read_slices(task: IngestTask) -> bool:
-    """Whether a merge may read earlier records themselves, which can be many."""
+    """Whether a merge may read earlier records that its batch has no keys of, which can be many."""
     schema, merge = task.history_schema, task.merge
     if schema is None or isinstance(merge, MergeStrategyAppend):
         return False
-    if not isinstance(merge, MergeStrategyLedger) or not {*merge.primary_key} <= {*schema.names}:
+    if not merge.LOOKS_UP or not {*merge.key} <= {*schema.names}:
         return True
-    return _index(task, schema, merge.primary_key) is None
+    return _index(task, schema, merge.key, whole=not isinstance(merge, MergeStrategyLedger)) is None
 
 
-def _index(task: IngestTask, schema: pa.Schema, key: Sequence[str]) -> KeyIndex | None:
-    """Where the keys of a batch are looked up; `None` when there is no use for an index."""
-    small = task.file.stat().st_size <= SMALL_BATCH_BYTES
-    return key_index(task.history, schema, key) if small else None
+def _index(
+    task: IngestTask, schema: pa.Schema, key: Sequence[str], *, whole: bool
+) -> KeyIndex | None:
+    """Where keys of a batch are looked up, or `whole` records; `None`: there is no use for it."""
+    if task.file.stat().st_size > SMALL_BATCH_BYTES:
+        return None
+    return key_index(task.history, schema, key, task.vocab.offset if whole else None)
 
 
 class EarlierRecords:
@@ -95,8 +100,9 @@ class EarlierRecords:
         schema = self._schema(batch, key)
         if schema is None:
             return None
-        found = self._look_up(batch, schema, key)
-        if found is not None:
+        if looked_up := self._look_up(batch, schema, key, whole=False):
+            index, keys = looked_up
+            found = index.find(keys)
             return self._spark.createDataFrame(found) if found.num_rows else None
         files = self._task.history.files()
         history = read_slices(self._spark, files, schema, self._task.vocab)
@@ -107,21 +113,34 @@ class EarlierRecords:
 
         Columns are those of the dataset and of `key`. `None` when there are no earlier records.
         """
-        schema = self._schema(batch, key)
-        return None if schema is None else current_state(self._spark, self._task, schema, key)
+        schema, task = self._schema(batch, key), self._task
+        if schema is None:
+            return None
+        index = None
+        if not task.history.is_short(_FEW_RECORDS, _FEW_BLOCKS):
+            index = key_index(task.history, schema, key, task.vocab.offset)
+        if index is None:
+            return self._projected(task.history.files(), schema, key)
+        files = index.copy(None, task.scratch / "earlier")
+        if not files:
+            return None
+        state = read_slices(self._spark, files[:1], schema, task.vocab)
+        if files[1:]:  # later ones have few records
+            newer = read_slices(self._spark, files[1:], schema, task.vocab)
+            newest = latest(newer, key, task.vocab)
+            state = unseen(state, newest, key).unionAll(newest)
+        return state.where(f"{quote(task.vocab.operation_type)} != {RETRACT}")
 
     def state_of(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
         """The current state, at least of the keys that `batch` has too; `None` if it has none."""
         schema = self._schema(batch, key)
         if schema is None:
             return None
-        found = self._look_up(batch, schema, key)
-        if found is not None and not found.num_rows:
-            return None
-        state = current_state(self._spark, self._task, schema, key)
-        if state is None or found is None:
-            return state
-        return only(state, self._spark.createDataFrame(found), key)
+        looked_up = self._look_up(batch, schema, key, whole=True)
+        if looked_up is None:
+            return self.current_state(batch, key)
+        index, keys = looked_up
+        return self._projected(index.copy(keys, self._task.scratch / "earlier"), schema, key)
 
     def at_hand(self, batch: DataFrame) -> DataFrame | None:
         """`batch` once it was read, where its few records are merged without another job."""
@@ -155,14 +174,25 @@ class EarlierRecords:
         kinds = [to_arrow_type(batch.schema[name].dataType) for name in new]
         return pa.schema([*schema, *map(pa.field, new, kinds)])
 
-    def _look_up(self, batch: DataFrame, schema: pa.Schema, key: Sequence[str]) -> pa.Table | None:
-        """Keys in the index that `batch` may have; `None` when there is no use for an index."""
-        index = _index(self._task, schema, key)
+    def _projected(
+        self, files: Sequence[Path], schema: pa.Schema, key: Sequence[str]
+    ) -> DataFrame | None:
+        """The current state of the records in files, if there are any."""
+        if not files:
+            return None
+        found = read_slices(self._spark, files, schema, self._task.vocab)
+        return project(found, key, self._task.vocab)
+
+    def _look_up(
+        self, batch: DataFrame, schema: pa.Schema, key: Sequence[str], *, whole: bool
+    ) -> tuple[KeyIndex, pa.Table] | None:
+        """An index and the keys of `batch` to look up in it; `None`: there is no use for it."""
+        index = _index(self._task, schema, key, whole=whole)
         if index is None:
             return None
         if self._at_hand is not None:
-            return index.find(self._at_hand.select(list(key)))
+            return index, self._at_hand.select(list(key))
         # The batch is read once, for its keys and for its records.
         if self.read_once(batch).count() > SMALL_BATCH_ROWS:
             return None
-        return index.find(batch.selectExpr(*map(quote, key)).toArrow())
+        return index, batch.selectExpr(*map(quote, key)).toArrow()

@@ -11,27 +11,23 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from odfbuild.fallbacks import falling_back
+from odfbuild.records.segments import pieces, records_in
+from odfbuild.store.committed import Committed, CommittedSlice
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.merged_copies import Notes, copies_folder
 from odfbuild.store.side_cars import SideCar, SideCarFolder
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from odfbuild.store.committed import Committed, CommittedSlice
-
 MANY = 64
-"""Blocks since the last copy, from which on it is worth making another one."""
+"""Slices since the last copy, from which on it is worth making another one."""
 SMALL = 256 << 10
 """Bytes of a slice that is read about as fast as opened; larger ones are left alone."""
 LARGEST = 64 << 20
 """Bytes of slices in one copy, so that the rest is never written again."""
-_GROUP_ROWS = 131_072
 _SPARED = 24 * 3600
 """Seconds for which a copy that another one replaced stays, for those who still read it."""
 _PAIR = 2
@@ -44,23 +40,16 @@ def keep_merged(committed: Committed) -> None:
     """
     if committed.side_cars is None or committed.head is None:
         return
-    import pyarrow as pa
-
     with falling_back(__name__, "small slices stay apart", OSError, pa.ArrowException):
         _catch_up(committed, copies_folder(committed.side_cars))
 
 
 def _catch_up(committed: Committed, folder: SideCarFolder) -> None:
     assert committed.head is not None
-    kept = folder.load()
+    kept, slices = committed.behind(folder)
+    if len(slices) < MANY:
+        return
     files = list(kept.files) if kept else []
-    try:
-        blocks, slices = committed.since(kept.covered if kept else None)
-        if blocks < MANY:
-            return
-    except ChainError:  # the chain was rewritten
-        files = []
-        _, slices = committed.since(None)
     prepare_cache_folder(folder.folder)
     for run in _runs(slices):
         made = _merged(folder, _notes(run), [_path(each) for each in run])
@@ -116,15 +105,11 @@ def _notes(run: Sequence[CommittedSlice]) -> Notes:
 
 def _merged(folder: SideCarFolder, notes: Notes, files: Sequence[Path]) -> SideCar | None:
     """A new file with the records of `files`; `None` unless it is laid out exactly as they are."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     name = f"{secrets.token_hex(8)}.parquet"
     layout = pq.ParquetFile(files[0])
     rows = 0
     with pq.ParquetWriter(folder.folder / name, layout.schema_arrow) as writer:
-        for group in _groups(files):
-            table = pa.concat_tables(group)
+        for table in pieces(records_in(files)):
             writer.write_table(table.replace_schema_metadata(layout.schema_arrow.metadata))
             rows += table.num_rows
     made = pq.ParquetFile(folder.folder / name)
@@ -134,25 +119,7 @@ def _merged(folder: SideCarFolder, notes: Notes, files: Sequence[Path]) -> SideC
     return folder.describe(name, rows, notes)
 
 
-def _groups(files: Sequence[Path]) -> Iterator[list[pa.Table]]:
-    """The records of files, a few files or one of their groups at a time."""
-    import pyarrow.parquet as pq
-
-    waiting: list[pa.Table] = []
-    for file in files:
-        with pq.ParquetFile(file) as opened:
-            for number in range(opened.num_row_groups):
-                waiting.append(opened.read_row_group(number, use_threads=False))
-                if sum(each.num_rows for each in waiting) >= _GROUP_ROWS:
-                    yield waiting
-                    waiting = []
-    if waiting:
-        yield waiting
-
-
 def _opened(file: Path) -> pq.ParquetFile | None:
-    import pyarrow.parquet as pq
-
     return pq.ParquetFile(file) if file.exists() else None
 
 
