@@ -37,6 +37,9 @@ _LAST = np.iinfo(np.uint64).max
 class Segments:
     """Segments in `folder`; `place` tells the places of records, and `codec` how they are packed.
 
+    With `newest`, of records of one place, in the order in which they came, only those stay that it
+    chooses when segments are merged.
+
     Notes of a segment are the first places of its batches, as bytes, and what its maker notes.
     """
 
@@ -45,10 +48,12 @@ class Segments:
         folder: SideCarFolder,
         place: Callable[[pa.Table], Hashes],
         codec: str | None = "lz4",
+        newest: Callable[[pa.Table], pa.Table] | None = None,
     ) -> None:
         self.folder = folder
         self._place = place
         self._codec = codec
+        self._newest = newest
 
     def open(self, file: SideCar) -> Segment:
         """A segment as it lies on disk: only what is looked at is read."""
@@ -66,7 +71,7 @@ class Segments:
         Its maker tells the `note` of some records, and what is `joined` of notes.
         """
         kept = list(files)
-        runs = [self._write([self._sorted(each)], note(each)) for each in _pieces(records)]
+        runs = [self.written(each, note(each)) for each in _pieces(records)]
         if not runs:
             return kept
         schema = self.open(runs[0]).schema
@@ -77,6 +82,10 @@ class Segments:
         if len(runs) > 1:
             runs = [self._write(self._merged(runs), joined([run.notes[1] for run in runs]))]
         return [*kept, *runs]
+
+    def written(self, records: pa.Table, note: Any) -> SideCar:
+        """A segment of these records."""
+        return self._write([self._sorted(records)], note)
 
     def packed(self, file: SideCar) -> SideCar:
         """The same segment in fewer bytes: to look into it takes longer."""
@@ -97,7 +106,10 @@ class Segments:
         highest = np.concatenate([lowest[1:] - np.uint64(1), np.full(1, _LAST, np.uint64)])
         for low, high in zip(lowest, highest, strict=True):
             tables = (t for each in opened for t in each.placed(low, high))
-            if low == high:
+            if self._newest is not None:
+                if found := list(tables):
+                    yield _in_order(self._newest(pa.concat_tables(found)))
+            elif low == high:
                 yield from tables
             elif found := list(tables):
                 yield _in_order(pa.concat_tables(found))
@@ -132,6 +144,10 @@ class Segment:
         options = pa.ipc.IpcReadOptions(use_threads=False)
         self._source = pa.ipc.open_file(pa.memory_map(str(file)), options=options)
         self.schema = self._source.schema
+
+    def all(self) -> pa.Table:
+        """All records."""
+        return self._source.read_all().drop_columns([_PLACE])
 
     def between(self, lowest: Hashes, highest: Hashes) -> Iterator[pa.Table]:
         """Records whose place is from one of `lowest` to the `highest` beside it, in order."""

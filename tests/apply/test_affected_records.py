@@ -132,7 +132,7 @@ def test_verify_computes_steps_from_their_change_but_for_the_last_one(
         transform, "changes_of_parts", lambda *given: extents.append(way(*given)) or extents[-1]
     )
     assert "recomputed 4 steps" in program.run("verify").stdout
-    assert sorted(extent.records for _, extent in extents) == [363, 363]
+    assert sorted(extent.records for _, extent, _ in extents) == [363, 363]
     assert "recomputed 4 steps" in program.run("verify", "--full").stdout
     assert len(extents) == 2
 

@@ -50,22 +50,22 @@ def new_records(spark: SparkSession, each: InputSlices, scratch: Path | None = N
         )
     else:
         frame = read_slices(spark, each.files, each.schema, each.vocab).orderBy(offset)
-    if _only_new(each):
+    if only_new(each):
         return frame
     return frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
 
 
 def from_first(frame: DataFrame, each: InputSlices) -> DataFrame:
     """The new records of `frame`, which come from `each.slices`."""
-    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
+    return frame if only_new(each) else frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
 
 
 def upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
     """The records of `frame`, which come from files of `each`, up to the newest."""
-    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
+    return frame if only_new(each) else frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
 
 
-def _only_new(each: InputSlices) -> bool:
+def only_new(each: InputSlices) -> bool:
     """Whether the new slices hold nothing else; a condition would read a column more."""
     if each.first is None or each.last is None:
         return not each.slices
@@ -134,7 +134,16 @@ def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
     return [f"{APPEND} AS {quote(n)}" if n == name else quote(n) for n in frame.columns]
 
 
-def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+def changes(spark: SparkSession, each: InputSlices, *, taken: bool) -> DataFrame:
+    """The new records of an input that stay, or those that are `taken` back of earlier ones."""
+    frame = new_records(spark, each)
+    if taken or has_operations(each.files, each.vocab):
+        frame = marked(_folded(frame, each.vocab, -1 if taken else 1), each.schema)
+    return frame
+
+
+def _folded(frame: DataFrame, vocab: Vocabulary, kept: int = 1) -> DataFrame:
+    """Records that are there more often than they are taken back; or less often, by `kept` -1."""
     system = (vocab.offset, vocab.operation_type, vocab.system_time)
     same = ", ".join(quote(name) for name in frame.columns if name not in system)
     sign = weight(vocab)
@@ -145,6 +154,6 @@ def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
             f"ROW_NUMBER() OVER (PARTITION BY {same}, {sign} ORDER BY {quote(vocab.offset)} DESC)"
             " AS __odf_rank",
         )
-        .where(f"{sign} = 1 AND __odf_rank <= __odf_net")
+        .where(f"{sign} = {kept} AND __odf_rank <= {kept} * __odf_net")
         .selectExpr(*_appended(frame, vocab))
     )

@@ -62,6 +62,12 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     set_up(spark, settings)
 
 
+def tune_anew(spark: SparkSession) -> None:
+    """Take back what `tune` set up, for a step that reads more than was thought."""
+    for name in _ONE_TASK | _SHORT:
+        spark.conf.unset(name)
+
+
 def is_short(spark: SparkSession) -> bool:
     """Whether the session of a request was set up for few records, and collects its results."""
     marked: str | None = spark.conf.get(MARK, None)
