@@ -58,7 +58,7 @@ def ask(spark_engine: SparkEngine, tmp_path: Path) -> Ask:
         step = task(tmp_path, sql(query), *inputs)
         with spark_engine.request("tests") as spark:
             catalyst = Catalyst(spark)
-            analysed, plan, views = _plan(spark, step)
+            _, plan, views = _plan(spark, step)
             added = additions_of(catalyst, plan, views) is not None
             why = ""
             try:

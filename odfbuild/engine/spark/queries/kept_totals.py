@@ -69,6 +69,9 @@ class _Total(Value):
     small: bool = False
 
 
+_COUNT = _Total(_ROWS, "COUNT(1)")
+
+
 def kept_totals(
     spark: SparkSession, task: TransformTask, query: Node, views: Views
 ) -> KeptTotals | None:
@@ -109,7 +112,7 @@ class KeptTotals:
         self._views = views
         self._catalyst = Catalyst(spark)
         calls = enumerate(calls_in(grouped))
-        self._totals = [_Total(_ROWS, "COUNT(1)"), *(t for n, c in calls for t in _totals_of(n, c))]
+        self._totals = [_COUNT, *(t for n, c in calls for t in _totals_of(n, c))]
         self._groups = groups
         self._keys = groups.keys
 
@@ -216,7 +219,7 @@ class KeptTotals:
             if each.small:
                 unsure.append(f"{_sum(each)} >= {_EXACT}")
             if each.extreme and _TAKEN in sides:
-                unsure.append(f"({_sum(self._totals[0])} > 0 AND {_may_be_gone(each)})")
+                unsure.append(f"({_sum(_COUNT)} > 0 AND {_may_be_gone(each)})")
         made.append(expr(f"COALESCE({' OR '.join(unsure)}, FALSE) AS {_UNSURE}"))
         return whole.groupBy(*self._keys).agg(*made)
 
@@ -331,7 +334,9 @@ def _values_of(number: int, call: Node) -> Iterator[str]:
 
 def _sum(total: _Total) -> str:
     if total.extreme:
-        return f"{total.extreme}({total.name}) FILTER (WHERE {_SIDE} <> {_TAKEN})"
+        # A group that is gone may come again.
+        found = f"{total.extreme}({total.name}) FILTER (WHERE {_SIDE} <> {_TAKEN})"
+        return f"IF({_sum(_COUNT)} > 0, {found}, NULL)"
     return f"SUM(IF({_SIDE} = {_TAKEN}, -{total.name}, {total.name}))"
 
 
