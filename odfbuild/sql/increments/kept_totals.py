@@ -43,7 +43,8 @@ def kept_totals_of(
     grouped = aggregation_in(plan)
     if grouped is None or not all(is_plain(each.full_type) for each in grouped.grouping):
         return None
-    if not all(map(_adds_up, calls_in(grouped))):
+    calls = calls_in(grouped)
+    if not calls or not all(map(_adds_up, calls)):
         return None
     above: Node = plan
     try:

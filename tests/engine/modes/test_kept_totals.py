@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,12 @@ from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.queries import changes_of_parts, kept_totals
 from odfbuild.records.segments import Segments
 from odfbuild.sql.increments import parts
+from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.plan_inputs import Undivided
 from odfbuild.store.side_cars import SideCarFolder
 from tests.engine.inputs import sql
-from tests.engine.modes.test_affected_keys import BLOCKS, Walk, seeds
-from tests.engine.stepwise import Derived
+from tests.engine.modes.test_affected_keys import BLOCKS, EVENTS, Walk, seeds
+from tests.engine.stepwise import Derived, Source
 
 TIME = "SELECT MAX(event_time) AS event_time"
 FOLLOW = [
@@ -96,6 +98,37 @@ def test_records_that_are_taken_back_make_totals_less(
         (tmp_path / str(number)).mkdir()
         found += compared(spark_engine, tmp_path / str(number), query, walk)
     assert any(found)
+
+
+@pytest.mark.spark
+def test_groups_whose_greatest_value_is_taken_back_are_computed_over_their_records(
+    spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[bool] = []
+    at_first = changes_of_parts.affected
+
+    def found(*given: Any) -> Any:
+        steps.append(len(steps) > 0)
+        return at_first(*given) if steps[-1] else None
+
+    monkeypatch.setattr(changes_of_parts, "parts_of", parts_of)
+    monkeypatch.setattr(changes_of_parts, "affected", found)
+    events = Source(tmp_path, "events", EVENTS)
+    rows = [("10:00", 1, "Oslo", 3, None, None, ""), ("11:00", 2, "Rome", 5, None, None, "")]
+    events.add([*rows, ("12:00", 3, "Oslo", 8, None, None, "")])
+    events.add([("13:00", 4, "Rome", 1, None, None, "")])
+    events.add([("12:00", 3, "Oslo", 8, None, None, "")], ops=[1])
+    events.add([("09:00", 5, "Oslo", 4, None, None, "")])
+    events.add([rows[0], ("09:00", 5, "Oslo", 4, None, None, "")], ops=[1, 1])
+    events.add([("08:00", 6, "Oslo", 4, None, None, "")])
+    whole, part = (
+        Derived(spark_engine, tmp_path / name, sql(FOLLOW[1]), [events], continued=continued)
+        for name, continued in (("all", False), ("kept", True))
+    )
+    for block in range(1, 7):
+        assert part.step(block) == whole.step(block)
+    assert steps == [False, True]
+    assert [f.read_bytes() for f in part.files] == [f.read_bytes() for f in whole.files]
 
 
 def deleted(folder: Path) -> None:

@@ -78,6 +78,8 @@ def changes_of_parts(
     before, after = results
     frame = changelog.difference(after, before)
     tuned(frame, step)
+    if totals is not None and totals.are_held:
+        totals.keep_changed(query)
     return changelog.write_changes(frame, step, key_of(query)), records.extent, None
 
 

@@ -115,6 +115,7 @@ class KeptTotals:
         self._totals = [_COUNT, *(t for n, c in calls for t in _totals_of(n, c))]
         self._groups = groups
         self._keys = groups.keys
+        self._changed: Sequence[Path] = ()
 
     @property
     def are_held(self) -> bool:
@@ -135,7 +136,8 @@ class KeptTotals:
         sides: dict[int, tuple[Path, ...]] = {}
         for side in (_NEW, _TAKEN) if taken else (_NEW,):
             query, sides[side] = self._of_side(side, beside)
-        changed = [pq.read_table(file) for files in sides.values() for file in files]
+        self._changed = [file for files in sides.values() for file in files]
+        changed = [pq.read_table(file) for file in self._changed]
         before = task.scratch / "groups-before.parquet"
         pq.write_table(self._groups.like(changed), before, compression="snappy")
         sides[_BEFORE] = (before,)
@@ -151,6 +153,23 @@ class KeptTotals:
         found = changelog.write_changes(changelog.difference(*results), task, key_of(query))
         self._groups.keep([each.drop_columns([_UNSURE]) for each in groups], _new(task))
         return found, extent
+
+    def keep_changed(self, query: Node) -> None:
+        """Keep the totals of changed groups, all records of which `query` stands over."""
+        from pyspark.sql.functions import expr
+
+        keys = self._read(self._changed).selectExpr(*self._keys).distinct()
+        groups = self._grouped(query)
+        same = " AND ".join(f"changed.{key} <=> found.{key}" for key in self._keys)
+        both = keys.alias("changed").join(groups.alias("found"), expr(same), "left")
+        counted = (each.name for each in self._totals if each.sql.startswith("COUNT"))
+        none = {name: f"COALESCE({name}, 0) AS {name}" for name in counted}
+        frame = both.selectExpr(
+            *(f"changed.{key} AS {key}" for key in self._keys),
+            *(none.get(each.name, each.name) for each in self._totals),
+        )
+        files = write_parts(frame, self._task.scratch / "groups-changed")
+        self._groups.keep([pq.read_table(file) for file in files], _new(self._task))
 
     def of_all(self, query: Node) -> DataFrame | None:
         """The result of `query` over all records; keeps the totals. `None` where it needs more."""
