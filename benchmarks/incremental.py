@@ -161,6 +161,7 @@ class History:
 
     def fewer_facts(self, rows: int) -> None:
         self.facts.add([column[:rows] for column in self._last], [1] * rows)
+        self._last = [column[rows:] for column in self._last]
 
 
 @dataclass

@@ -131,6 +131,28 @@ def test_groups_whose_greatest_value_is_taken_back_are_computed_over_their_recor
     assert [f.read_bytes() for f in part.files] == [f.read_bytes() for f in whole.files]
 
 
+@pytest.mark.spark
+def test_records_that_are_taken_back_and_are_not_there_are_none_less(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    events = Source(tmp_path, "events", EVENTS)
+    row, other = (("10:00", n, "Oslo", 3, None, None, "") for n in (1, 2))
+    events.add([row, ("11:00", 2, "Oslo", 5, None, None, "")])
+    events.add([("11:00", 3, "Oslo", 6, None, None, "")])
+    events.add([row, row], ops=[1, 1])
+    events.add([row])
+    events.add([("11:00", 4, "Oslo", 7, None, None, "")])
+    events.add([other], ops=[1])
+    events.add([other])
+    whole, part = (
+        Derived(spark_engine, tmp_path / name, sql(FOLLOW[1]), [events], continued=continued)
+        for name, continued in (("all", False), ("kept", True))
+    )
+    for block in range(1, 8):
+        assert part.step(block) == whole.step(block), block
+    assert [f.read_bytes() for f in part.files] == [f.read_bytes() for f in whole.files]
+
+
 def deleted(folder: Path) -> None:
     shutil.rmtree(folder)
 

@@ -106,16 +106,37 @@ def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
     return False
 
 
+def takes_too_much(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> bool:
+    """Whether `files` take back more of some record than they hold, which then adds up to none."""
+    from pyspark.sql.functions import expr
+
+    if not has_operations(files, each.vocab):
+        return False
+    frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
+    near, _ = _near_taken(frame, each.vocab) or (frame, None)
+    same = [quote(name) for name in _values(frame, each.vocab)]
+    net = near.groupBy(*same).agg(expr(f"SUM({weight(each.vocab)}) AS __odf_net"))
+    return bool(net.where("__odf_net < 0").limit(1).count())
+
+
 def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
     """`_folded`, where few records of a long history were ever taken away.
 
     Only records that may equal one of these are compared with each other, which sorts them.
     """
-    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    found = _near_taken(frame, vocab)
+    if found is None:
+        return _folded(frame, vocab)
+    near, others = found
+    return _folded(near, vocab).unionAll(others.selectExpr(*_appended(frame, vocab)))
+
+
+def _near_taken(frame: DataFrame, vocab: Vocabulary) -> tuple[DataFrame, DataFrame] | None:
+    """Records that may equal one that was taken away, and the others; `None`: they are many."""
     plain = [
         quote(field.name)
         for field in frame.schema.fields
-        if field.name not in system and field.dataType.simpleString() in _PLAIN
+        if field.name in _values(frame, vocab) and field.dataType.simpleString() in _PLAIN
     ]
     mark = f"xxhash64({', '.join(plain)})"
     # In this form Spark leaves out files in which all is appended.
@@ -123,10 +144,14 @@ def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
     taken = frame.where(removed).selectExpr(f"{mark} AS mark").distinct()
     marks = taken.limit(_FEW_TAKEN + 1).collect() if plain else []
     if not 0 < len(marks) <= _FEW_TAKEN:
-        return _folded(frame, vocab)
+        return None
     is_near = f"{mark} IN ({', '.join(str(row.mark) for row in marks)})"
-    others = frame.where(f"NOT {is_near}").selectExpr(*_appended(frame, vocab))
-    return _folded(frame.where(is_near), vocab).unionAll(others)
+    return frame.where(is_near), frame.where(f"NOT {is_near}")
+
+
+def _values(frame: DataFrame, vocab: Vocabulary) -> list[str]:
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    return [name for name in frame.columns if name not in system]
 
 
 def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
@@ -144,8 +169,7 @@ def changes(spark: SparkSession, each: InputSlices, *, taken: bool) -> DataFrame
 
 def _folded(frame: DataFrame, vocab: Vocabulary, kept: int = 1) -> DataFrame:
     """Records that are there more often than they are taken back; or less often, by `kept` -1."""
-    system = (vocab.offset, vocab.operation_type, vocab.system_time)
-    same = ", ".join(quote(name) for name in frame.columns if name not in system)
+    same = ", ".join(map(quote, _values(frame, vocab)))
     sign = weight(vocab)
     return (
         frame.selectExpr(

@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine.affected_records import records_of
+from odfbuild.engine.affected_records import affected, records_of
 from odfbuild.engine.contract import Extent, InputSlices, TransformTask
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.added import cut
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
-from odfbuild.engine.spark.queries.inputs import changes, has_operations, only_new
+from odfbuild.engine.spark.queries.inputs import (
+    changes,
+    has_operations,
+    only_new,
+    takes_too_much,
+)
 from odfbuild.engine.spark.queries.modes import changelog
 from odfbuild.engine.spark.queries.modes.choose import key_of
 from odfbuild.engine.spark.queries.step import steps_of, tuned
@@ -32,6 +37,7 @@ from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.order import committed_form
 from odfbuild.records.kept_groups import KeptGroups
+from odfbuild.records.key_hash import comparable_type
 from odfbuild.sql.increments.kept_totals import (
     AVERAGES,
     EXTREMES,
@@ -41,7 +47,7 @@ from odfbuild.sql.increments.kept_totals import (
     kept_totals_of,
 )
 from odfbuild.sql.increments.one_by_one import Additions
-from odfbuild.sql.increments.parts import most_affected
+from odfbuild.sql.increments.parts import KeyColumn, Parts, Reading, most_affected
 from odfbuild.sql.increments.plan_inputs import Views
 from odfbuild.store.side_cars import by_key_folder
 from odfbuild.values import Value
@@ -125,16 +131,21 @@ class KeptTotals:
     def changes(self, micros: Micros) -> tuple[tuple[Path, ...] | None, Extent]:
         """What to append, and how many records that takes; `None` where totals do not tell it.
 
-        They do not where the least or the greatest value of a group is taken back.
+        They do not where the least or the greatest value of a group is taken back, and where more
+        of a record is taken back than there is.
         """
         task, spark = self._task, self._spark
         beside, read = cut(self._catalyst, self._additions, self._views, task)
-        extent = Extent(read, records_of(task.inputs))
         for alias in beside:
             changelog.history_view(spark, beside[alias], task.scratch)
-        taken = any(has_operations(each.files, each.vocab) for each in task.inputs)
+        retracting = [each for each in task.inputs if has_operations(each.files, each.vocab)]
+        looked_at = self._looked_at(retracting) if retracting else 0
+        total = records_of(task.inputs)
+        extent = Extent(min(total, read + (looked_at or 0)), total)
+        if looked_at is None:
+            return None, extent
         sides: dict[int, tuple[Path, ...]] = {}
-        for side in (_NEW, _TAKEN) if taken else (_NEW,):
+        for side in (_NEW, _TAKEN) if retracting else (_NEW,):
             query, sides[side] = self._of_side(side, beside)
         self._changed = [file for files in sides.values() for file in files]
         changed = [pq.read_table(file) for file in self._changed]
@@ -154,10 +165,37 @@ class KeptTotals:
         self._groups.keep([each.drop_columns([_UNSURE]) for each in groups], _new(task))
         return found, extent
 
+    def _looked_at(self, retracting: Sequence[InputSlices]) -> int | None:
+        """How many records may equal new ones; `None` where some that are taken back are not there.
+
+        Or where nobody knows.
+        """
+        spaces = []
+        for each in retracting:
+            system = (each.vocab.offset, each.vocab.operation_type, each.vocab.system_time)
+            names = [name for name in each.schema.names if name not in system]
+            kinds = {name: each.schema.field(name).type for name in names}
+            plain = [KeyColumn(n) for n in names if comparable_type(kinds[n]) is not None]
+            spaces.append((Reading(each.alias, tuple(plain)),))
+        folder = self._task.scratch / "taken"
+        folder.mkdir()
+        found = affected(retracting, Parts(tuple(spaces)), folder)
+        if found is None:
+            return None
+        few.tune(self._spark, [file for each in found.after for file in each.all_files()])
+        if any(takes_too_much(self._spark, each, each.all_files()) for each in found.after):
+            return None
+        return found.extent.records
+
     def keep_changed(self, query: Node) -> None:
-        """Keep the totals of changed groups, all records of which `query` stands over."""
+        """Keep the totals of the groups that `changes` was not sure of.
+
+        `query` stands over all records of these.
+        """
         from pyspark.sql.functions import expr
 
+        if not self._changed:
+            return
         keys = self._read(self._changed).selectExpr(*self._keys).distinct()
         groups = self._grouped(query)
         same = " AND ".join(f"changed.{key} <=> found.{key}" for key in self._keys)
@@ -182,7 +220,9 @@ class KeptTotals:
         if small and groups.where(" OR ".join(f"{e} >= {_EXACT}" for e in small)).limit(1).count():
             return None
         count = sum(pq.read_metadata(file).num_rows for file in files)
-        if count <= most_affected(records_of(task.inputs)):
+        # From now on a record that comes is one more.
+        exact = not any(takes_too_much(self._spark, e, e.all_files()) for e in task.inputs)
+        if exact and count <= most_affected(records_of(task.inputs)):
             tables = [pq.read_table(file) for file in files]
             self._groups.keep(tables, [*_earlier(task), *_new(task)], instead=True)
         return self._result(query, groups)
