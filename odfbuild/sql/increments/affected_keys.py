@@ -56,8 +56,8 @@ _GROUP = (
     "group by a column that all inputs with new records have, or join and group in two datasets"
 )
 _TOTALS = (
-    "let it give totals alone, which add up (COUNT, SUM of integers or decimals, MIN, MAX), and "
-    "compute with them in a second dataset; or group by a column"
+    "let it compute with totals alone (COUNT, SUM and AVG of integers or decimals, MIN, MAX), "
+    "which are kept; or group by a column"
 )
 _PARTITION = "partition all window functions by one column: `PARTITION BY column`"
 _JOIN = "join by a column that is equal on both sides: `ON a.key = b.key`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from odfbuild.engine import affected_records
+from odfbuild.engine.affected_records import affected
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.queries import changes_of_parts, kept_totals
 from odfbuild.records.segments import Segments
@@ -100,16 +102,44 @@ def test_records_that_are_taken_back_make_totals_less(
     assert any(found)
 
 
+def made_up(chance: random.Random) -> str:
+    """A query that computes with totals, and chooses among groups."""
+    one = chance.choice
+    keys = chance.sample(
+        ["city", "x", "price", "id % 2", "upper(tags)", "amount > 1"], one([0, 1, 2])
+    )
+    where = one(["", "", " FILTER (WHERE id > 1)", " FILTER (WHERE city IS NULL)"])
+    value = one(["amount", "price", "CASE WHEN id > 2 THEN amount END", "amount * 2"])
+    calls = [f"AVG({value})", f"SUM({value})", f"COUNT({value})", f"MIN({value})", "MAX(x)"]
+    first, second = (f"{one(calls)}{where}", f"{one([*calls, 'COUNT(*)'])}")
+    top = one(["{}", "ROUND({}, 1)", "{} + COUNT(*)", "CASE WHEN {} > 1 THEN 'a' END", "-{}"])
+    named = "".join(f", {key} AS k{n}" for n, key in enumerate(keys))
+    having = one(["", f" HAVING {second} > 1", " HAVING COUNT(*) > 2", " HAVING MIN(id) < 4"])
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"{TIME}{named}, {top.format(first)} AS v FROM events{group}{having}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_made_up_queries_of_totals_give_the_slices_of_full_steps(
+    spark_engine: Engine, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    walk = Walk(tmp_path / "inputs", seed, 1, appended=seed % 2 == 0)
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        compared(spark_engine, tmp_path / str(number), made_up(chance), walk)
+
+
 @pytest.mark.spark
 def test_groups_whose_greatest_value_is_taken_back_are_computed_over_their_records(
     spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[bool] = []
-    at_first = changes_of_parts.affected
 
     def found(*given: Any) -> Any:
         steps.append(len(steps) > 0)
-        return at_first(*given) if steps[-1] else None
+        return affected(*given) if steps[-1] else None
 
     monkeypatch.setattr(changes_of_parts, "parts_of", parts_of)
     monkeypatch.setattr(changes_of_parts, "affected", found)

@@ -61,13 +61,13 @@ def changes_of_parts(
     try:
         parts = parts_of(catalyst, plan, views)
     except Undivided as why:
-        return None, Extent(total, total, str(why)), totals
+        return None, Extent(total, total, _why(str(why), totals)), totals
     folder = task.scratch / "affected"
     folder.mkdir()
     records = affected(task.inputs, parts, folder)
     if records is None:
         why_all = "many keys are affected, or keys cannot be compared"
-        return None, Extent(total, total, why_all), totals
+        return None, Extent(total, total, _why(why_all, totals)), totals
     few.tune(spark, {file for each in records.after for file in each.all_files()})
     results = []
     for inputs in (records.before, records.after):
@@ -81,6 +81,14 @@ def changes_of_parts(
     if totals is not None and totals.are_held:
         totals.keep_changed(query)
     return changelog.write_changes(frame, step, key_of(query)), records.extent, None
+
+
+def _why(all_records: str, totals: KeptTotals | None) -> str:
+    if totals is None:
+        return all_records
+    if totals.are_held:
+        return f"{all_records}, and its totals do not tell what was taken back"
+    return f"{all_records}, and its totals are not kept yet"
 
 
 def _plan(spark: SparkSession, task: TransformTask) -> tuple[Node, Node, Views]:
