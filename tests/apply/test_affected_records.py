@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
-from odfbuild.engine.spark.queries import changes_of_parts, kept_totals, transform
+from odfbuild.engine.spark.queries import changes_of_parts, totals, transform
 from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
 
@@ -164,8 +164,8 @@ def test_an_average_of_all_follows_from_totals_that_a_step_over_all_records_kept
         assert f"computed over {over} records of its inputs" in applied(program)
     assert program.run("verify").returncode == 0
     bring(program, "4.csv", RECORDS + 6, 3)
-    way = kept_totals._sum
+    way = totals._sum
     with monkeypatch.context() as patch:
-        patch.setattr(kept_totals, "_sum", lambda total: way(total).replace("SUM", "MAX"))
+        patch.setattr(totals, "_sum", lambda total: way(total).replace("SUM", "MAX"))
         applied(program)
     assert program.run("verify").returncode == 3

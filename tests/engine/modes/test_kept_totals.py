@@ -13,7 +13,7 @@ import pytest
 from odfbuild.engine import affected_records
 from odfbuild.engine.affected_records import affected
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.spark.queries import changes_of_parts, kept_totals
+from odfbuild.engine.spark.queries import changes_of_parts, totals
 from odfbuild.records.segments import Segments
 from odfbuild.sql.increments import parts
 from odfbuild.sql.increments.affected_keys import parts_of
@@ -116,7 +116,8 @@ def made_up(chance: random.Random) -> str:
     named = "".join(f", {key} AS k{n}" for n, key in enumerate(keys))
     having = one(["", f" HAVING {second} > 1", " HAVING COUNT(*) > 2", " HAVING MIN(id) < 4"])
     group = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"{TIME}{named}, {top.format(first)} AS v FROM events{group}{having}"
+    time = "SELECT COALESCE(MAX(event_time), TIMESTAMP '2024-05-01 00:00:00') AS event_time"
+    return f"{time}{named}, {top.format(first)} AS v FROM events{group}{having}"
 
 
 @pytest.mark.spark
@@ -284,8 +285,8 @@ def test_a_process_that_ends_while_it_keeps_totals_leaves_what_is_right_or_nothi
 def test_a_wrong_way_to_put_totals_together_is_noticed(
     spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    way = kept_totals._sum
-    monkeypatch.setattr(kept_totals, "_sum", lambda total: way(total).replace("SUM", "MAX"))
+    way = totals._sum
+    monkeypatch.setattr(totals, "_sum", lambda total: way(total).replace("SUM", "MAX"))
     walk = Walk(tmp_path / "inputs", 1, 1, appended=True)
     with pytest.raises(AssertionError):
         compared(spark_engine, tmp_path, FOLLOW[0], walk)
@@ -295,6 +296,6 @@ def test_a_wrong_way_to_put_totals_together_is_noticed(
 def test_averages_that_floating_point_numbers_may_not_hold_are_not_kept(
     spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_totals, "_EXACT", 3)
+    monkeypatch.setattr(totals, "_EXACT", 3)
     walk = Walk(tmp_path / "inputs", 1, 1, appended=True)
     assert not any(compared(spark_engine, tmp_path, FOLLOW[0], walk))
