@@ -22,7 +22,7 @@ AVERAGES = ("avg", "mean")
 EXTREMES = ("min", "max")
 NARROW = ("tinyint", "smallint", "int")
 """Integers whose averages are exact: Spark adds them as floating point numbers."""
-_ABOVE = frozenset({"Project", "Filter", "SubqueryAlias", "View"})
+_ABOVE = frozenset({"Project", "Filter", "Sort", "SubqueryAlias", "View"})
 
 
 AnyNode = TypeVar("AnyNode", bound=Node)
