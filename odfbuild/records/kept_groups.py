@@ -3,7 +3,7 @@
 A record has the columns of a group's key, and its totals over all records of the inputs in some
 slices, whose names are kept, too. So it can be looked at only by a step that begins behind exactly
 these. The groups that a step changes are a segment, whose records stand in place of earlier ones of
-the same key. That segment stays apart until the next step, because a step may be done again. What
+the same key. That segment stays apart until the next step, because a step may be repeated. What
 is damaged, foreign or behind counts as not there: it is made again when all records are read.
 """
 
@@ -86,7 +86,7 @@ class KeptGroups:
         os.utime(self._segments.folder.folder / MANIFEST)  # garbage collection leaves what is used
         files = list(kept.files)
         if files and not slices >= {*files[-1].notes[1]}:
-            files.pop()  # of this step, which is done again
+            files.pop()  # of this step, which is repeated
         return files if {*_joined([each.notes[1] for each in files])} == slices else []
 
     def _places(self, groups: pa.Table) -> Hashes:

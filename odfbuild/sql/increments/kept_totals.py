@@ -2,9 +2,9 @@
 
 A query may group rows that each come from one new record, and choose among the groups (HAVING), or
 compute with their totals: `AVG`, `SUM(a) / COUNT(*)`, `CASE WHEN COUNT(*) > 3 …`. The totals of all
-groups are then kept beside the chain, with how many rows each group has. So records may be taken
-back, too: counts and sums become less, and a group without rows is gone. Only the least and the
-greatest value of a group cannot be told where that one is taken back. Source: Gupta, Mumick,
+groups are then kept beside the chain, with how many rows each group has. So records may be
+retracted, too: counts and sums become less, and a group without rows is gone. Only the least and
+the greatest value of a group cannot be told where that one is retracted. Source: Gupta, Mumick,
 "Maintenance of Materialized Views" (self-maintenance with auxiliary views).
 """
 

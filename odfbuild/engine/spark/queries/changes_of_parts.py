@@ -87,7 +87,7 @@ def _why(all_records: str, totals: KeptTotals | None) -> str:
     if totals is None:
         return all_records
     if totals.are_held:
-        return f"{all_records}, and its totals do not tell what was taken back"
+        return f"{all_records}, and a retraction leaves its totals open"
     return f"{all_records}, and its totals are not kept yet"
 
 

@@ -107,7 +107,7 @@ def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
 
 
 def takes_too_much(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> bool:
-    """Whether `files` take back more of some record than they hold, which then adds up to none."""
+    """Whether `files` retract more of some record than they hold, which then adds up to none."""
     from pyspark.sql.functions import expr
 
     if not has_operations(files, each.vocab):
@@ -160,7 +160,7 @@ def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
 
 
 def changes(spark: SparkSession, each: InputSlices, *, taken: bool) -> DataFrame:
-    """The new records of an input that stay, or those that are `taken` back of earlier ones."""
+    """The new records of an input that stay, or the earlier ones that they retract: `taken`."""
     frame = new_records(spark, each)
     if taken or has_operations(each.files, each.vocab):
         frame = marked(_folded(frame, each.vocab, -1 if taken else 1), each.schema)
@@ -168,7 +168,7 @@ def changes(spark: SparkSession, each: InputSlices, *, taken: bool) -> DataFrame
 
 
 def _folded(frame: DataFrame, vocab: Vocabulary, kept: int = 1) -> DataFrame:
-    """Records that are there more often than they are taken back; or less often, by `kept` -1."""
+    """Records that are there more often than they are retracted; or less often, by `kept` -1."""
     same = ", ".join(map(quote, _values(frame, vocab)))
     sign = weight(vocab)
     return (

@@ -1,6 +1,6 @@
 """What a step changes in a result that follows from totals of groups, which are kept.
 
-The totals of the new records, and of those that are taken back, are put together with the kept ones
+The totals of the new records, and of those that are retracted, are put together with the kept ones
 of the same groups. Then what the query makes of totals is computed twice, over these groups as they
 were and as they are. Where nothing is kept, a step over all records computes the totals of all
 groups first, and keeps them.
@@ -101,8 +101,8 @@ class KeptTotals:
     def changes(self, micros: Micros) -> tuple[tuple[Path, ...] | None, Extent]:
         """What to append, and how many records that takes; `None` where totals do not tell it.
 
-        They do not where the least or the greatest value of a group is taken back, and where more
-        of a record is taken back than there is.
+        They do not where the least or the greatest value of a group is retracted, and where more
+        of a record is retracted than there is.
         """
         task, spark = self._task, self._spark
         beside, read = cut(Catalyst(spark), self._additions, self._views, task)
@@ -136,7 +136,7 @@ class KeptTotals:
         return found, extent
 
     def _looked_at(self, retracting: Sequence[InputSlices]) -> int | None:
-        """How many records may equal new ones; `None` where some that are taken back are not there.
+        """How many records may equal new ones; `None` where some retracted ones are not there.
 
         Or where nobody knows.
         """

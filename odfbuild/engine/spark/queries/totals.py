@@ -31,7 +31,7 @@ _SIDE = PREFIX + "side"
 UNSURE = PREFIX + "unsure"
 """The column that says whether totals are not those of the records."""
 BEFORE, NEW, TAKEN = range(3)
-"""Sides of a step: what is kept, what comes, and what is taken back."""
+"""Sides of a step: what is kept, what comes, and what is retracted."""
 _EXACT = 1 << 53
 """Sums of floating point numbers are exact where those of the absolute values are less."""
 
@@ -244,7 +244,7 @@ def _sum(total: _Total) -> str:
 
 
 def _may_be_gone(total: _Total) -> str:
-    """Whether the extreme value of a group is taken back, and no new one stands in its place."""
+    """Whether the extreme value of a group is retracted, and no new one stands in its place."""
     before, new, taken = (
         f"MAX({total.name}) FILTER (WHERE {_SIDE} = {side})" for side in (BEFORE, NEW, TAKEN)
     )
