@@ -167,7 +167,8 @@ class KeptTotals:
         groups = self._totals.grouped(query)
         frame = self._totals.of_keys(self._totals.read(self._changed), groups)
         files = write_parts(frame, self._task.scratch / "groups-changed")
-        self._groups.keep([pq.read_table(file) for file in files], _new(self._task))
+        if self._totals.are_exact(self._totals.read(files)):
+            self._groups.keep([pq.read_table(file) for file in files], _new(self._task))
 
     def of_all(self, query: Node) -> DataFrame | None:
         """The result of `query` over all records; keeps the totals. `None` where it needs more."""
