@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,11 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes_of_parts, "parts_of", undivided)
 
 
-def compared(engine: Engine, folder: Path, query: str, walk: Walk, *more: str) -> list[bool]:
+def compared(
+    engine: Engine, folder: Path, query: str, inputs: Sequence[Source], *more: str
+) -> list[bool]:
     """Which of the steps behind the second read no earlier record, all slices compared."""
-    sources = [each for each in walk.sources if each.alias in query]
+    sources = [each for each in inputs if each.alias in query]
     whole, part = (
         Derived(engine, folder / name, sql(query, *more), sources, continued=continued)
         for name, continued in (("all", False), ("kept", True))
@@ -84,7 +86,7 @@ def test_a_step_behind_kept_totals_reads_new_records_alone(
     walk = Walk(tmp_path / "inputs", seed, 1, appended=True)
     for number, query in enumerate(FOLLOW):
         (tmp_path / str(number)).mkdir()
-        found = compared(spark_engine, tmp_path / str(number), query, walk)
+        found = compared(spark_engine, tmp_path / str(number), query, walk.sources)
         assert found and all(found), query
 
 
@@ -96,7 +98,19 @@ def test_totals_of_a_query_of_several_steps_are_kept(spark_engine: Engine, tmp_p
         "SELECT event_time, city, ROUND(a, 1) AS a FROM step1 WHERE n > 1",
     ]
     walk = Walk(tmp_path / "inputs", 8, 1, appended=True)
-    assert all(compared(spark_engine, tmp_path, steps[0], walk, *steps[1:]))
+    assert all(compared(spark_engine, tmp_path, steps[0], walk.sources, *steps[1:]))
+
+
+@pytest.mark.spark
+def test_groups_are_chosen_by_values_that_are_no_numbers(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    events = Source(tmp_path, "events", EVENTS)
+    for hour, x in enumerate([0.0, float("nan"), 0.5, 1.5]):
+        city = "Oslo" if hour < 3 else "Rome"
+        events.add([(f"1{hour}:00", hour, city, 1, x, None, "")])
+    query = f"{TIME}, city, AVG(amount) AS a FROM events GROUP BY city HAVING MAX(x) > 1"
+    assert all(compared(spark_engine, tmp_path, query, [events]))
 
 
 TAKEN = [FOLLOW[0], FOLLOW[2], FOLLOW[5], FOLLOW[9]]
@@ -111,7 +125,7 @@ def test_records_that_are_taken_back_make_totals_less(
     found = []
     for number, query in enumerate(TAKEN if seed < 1 else FOLLOW):
         (tmp_path / str(number)).mkdir()
-        found += compared(spark_engine, tmp_path / str(number), query, walk)
+        found += compared(spark_engine, tmp_path / str(number), query, walk.sources)
     assert any(found)
 
 
@@ -142,7 +156,7 @@ def test_made_up_queries_of_totals_give_the_slices_of_full_steps(
     walk = Walk(tmp_path / "inputs", seed, 1, appended=seed % 2 == 0)
     for number in range(3):
         (tmp_path / str(number)).mkdir()
-        compared(spark_engine, tmp_path / str(number), made_up(chance), walk)
+        compared(spark_engine, tmp_path / str(number), made_up(chance), walk.sources)
 
 
 @pytest.mark.spark
@@ -302,7 +316,7 @@ def test_a_wrong_way_to_put_totals_together_is_noticed(
     monkeypatch.setattr(totals, "_sum", lambda total: way(total).replace("SUM", "MAX"))
     walk = Walk(tmp_path / "inputs", 1, 1, appended=True)
     with pytest.raises(AssertionError):
-        compared(spark_engine, tmp_path, FOLLOW[0], walk)
+        compared(spark_engine, tmp_path, FOLLOW[0], walk.sources)
 
 
 @pytest.mark.spark
@@ -311,4 +325,4 @@ def test_averages_that_floating_point_numbers_may_not_hold_are_not_kept(
 ) -> None:
     monkeypatch.setattr(totals, "_EXACT", 3)
     walk = Walk(tmp_path / "inputs", 1, 1, appended=True)
-    assert not any(compared(spark_engine, tmp_path, FOLLOW[0], walk))
+    assert not any(compared(spark_engine, tmp_path, FOLLOW[0], walk.sources))

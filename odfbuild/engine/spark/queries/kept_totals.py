@@ -120,7 +120,10 @@ class KeptTotals:
         self._changed = [file for files in sides.values() for file in files]
         changed = [pq.read_table(file) for file in self._changed]
         before = task.scratch / "groups-before.parquet"
-        pq.write_table(self._groups.like(changed), before, compression="snappy")
+        kept = self._groups.like(changed)
+        pq.write_table(
+            kept, before, compression="snappy", use_dictionary=False, write_statistics=False
+        )
         sides[BEFORE] = (before,)
         few.tune(spark, [file for files in sides.values() for file in files])
         after = write_parts(self._totals.put_together(sides), task.scratch / "groups-after")

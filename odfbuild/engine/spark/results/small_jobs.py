@@ -108,7 +108,8 @@ def _kept(found: pa.Table | None, folder: Path) -> bool:
         return False
     folder.mkdir()
     target = folder / "part-0.parquet"
-    pq.write_table(found, target, compression="lz4", use_dictionary=False)
+    # Statistics of Arrow leave NaN out, which Spark takes for a number above all others.
+    pq.write_table(found, target, compression="lz4", use_dictionary=False, write_statistics=False)
     return True
 
 
