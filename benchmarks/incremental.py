@@ -55,6 +55,10 @@ SHAPES = {
     " GROUP BY g",
     "avg": "SELECT MAX(event_time) AS event_time, g, AVG(CAST(v AS DECIMAL(18, 2))) AS mean"
     " FROM facts GROUP BY g",
+    "mean of all": "SELECT MAX(event_time) AS event_time, COUNT(*) AS n, AVG(CAST(v AS"
+    " DECIMAL(18, 2))) AS mean FROM facts",
+    "having": "SELECT MAX(event_time) AS event_time, product, AVG(CAST(v AS DECIMAL(18, 2))) AS"
+    " mean FROM facts GROUP BY product HAVING COUNT(*) % 2 = 0",
     "extremes": "SELECT MAX(event_time) AS event_time, g, MIN(v) AS low, MAX(v) AS high FROM facts"
     " GROUP BY g",
     "distinct count": "SELECT MAX(event_time) AS event_time, g, COUNT(DISTINCT product) AS n"
@@ -157,6 +161,7 @@ class History:
 
     def fewer_facts(self, rows: int) -> None:
         self.facts.add([column[:rows] for column in self._last], [1] * rows)
+        self._last = [column[rows:] for column in self._last]
 
 
 @dataclass

@@ -102,6 +102,8 @@ def _by_text(
     if told.keys:
         keys = tuple(" = ".join(names) for names in told.keys)
         return Computation(way=Way.KEYS, total=total, keys=keys)
+    if told.kept:
+        return Computation(way=Way.KEPT, total=total)
     why, help, way = told.why, told.help, Way.ALL if told.sure else Way.AT_RUN
     if told.added and not appended:
         way = Way.AT_RUN

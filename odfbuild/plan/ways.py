@@ -17,6 +17,7 @@ class Way(Enum):
     ADDED = "new_records"
     TOTALS = "totals"
     KEYS = "affected_keys"
+    KEPT = "kept_totals"
     AT_RUN = "decided_at_run_time"
     NEW = "all_mostly_new"
     ALL = "all_records"

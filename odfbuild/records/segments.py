@@ -38,7 +38,9 @@ LAST = np.iinfo(np.uint64).max
 class Segments:
     """Segments in `folder`; `place` tells the places of records, and `codec` how they are packed.
 
-    `wanted` leaves out records that others of the same place make useless; no segment has them.
+    `wanted` leaves out records that others of the same place make useless; no segment has them. It
+    is given records in the order of places, those of one place in the order in which they came.
+
     Notes of a segment are the first places of its batches, as bytes, and what its maker notes.
     """
 
@@ -70,7 +72,7 @@ class Segments:
         Its maker tells the `note` of some records, and what is `joined` of notes.
         """
         kept = list(files)
-        runs = [self._write([self._sorted(each)], note(each)) for each in pieces(records)]
+        runs = [self.written(each, note(each)) for each in pieces(records)]
         if not runs:
             return kept
         schema = self.open(runs[0]).schema
@@ -81,6 +83,10 @@ class Segments:
         if len(runs) > 1:
             runs = [self._write(self._merged(runs), joined([run.notes[1] for run in runs]))]
         return [*kept, *runs]
+
+    def written(self, records: pa.Table, note: Any) -> SideCar:
+        """A segment of these records."""
+        return self._write([self._sorted(records)], note)
 
     def packed(self, file: SideCar) -> SideCar:
         """The same segment in fewer bytes: to look into it takes longer."""
@@ -93,7 +99,7 @@ class Segments:
     def _in_order(self, records: pa.Table) -> pa.Table:
         """Those that are wanted, in order of their places."""
         places = _places(records.combine_chunks())
-        order = np.argsort(places)
+        order = np.argsort(places, kind=None if self._wanted is None else "stable")
         records, places = records.take(of_numbers(order, pa.int64())), places[order]
         if self._wanted is None or not (places[1:] == places[:-1]).any():
             return records
@@ -145,6 +151,10 @@ class Segment:
         options = pa.ipc.IpcReadOptions(use_threads=False)
         self._source = pa.ipc.open_file(pa.memory_map(str(file)), options=options)
         self.schema = self._source.schema
+
+    def all(self) -> pa.Table:
+        """All records."""
+        return self._source.read_all().drop_columns([_PLACE])
 
     def between(self, lowest: Hashes, highest: Hashes) -> Iterator[pa.Table]:
         """Records whose place is from one of `lowest` to the `highest` beside it, in order."""
@@ -203,11 +213,6 @@ def pieces(records: Iterable[pa.Table]) -> Iterator[pa.Table]:
             waiting, size = [], 0
     if any(each.num_rows for each in waiting):
         yield pa.concat_tables(waiting)
-
-
-def _in_order(records: pa.Table) -> pa.Table:
-    order = np.argsort(_places(records.combine_chunks()))
-    return records.take(of_numbers(order, pa.int64()))
 
 
 def _places(records: pa.Table) -> Hashes:

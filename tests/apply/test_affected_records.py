@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from odfbuild.engine import affected_records
-from odfbuild.engine.spark.queries import changes_of_parts, transform
+from odfbuild.engine.spark.queries import changes_of_parts, totals, transform
 from odfbuild.inspect.verify import reproduce
 from odfbuild.sql.increments import one_by_one
 from tests.apply.tiny import Tiny
@@ -138,7 +138,7 @@ def test_verify_computes_steps_from_their_change_but_for_the_last_one(
         transform, "changes_of_parts", lambda *given: extents.append(way(*given)) or extents[-1]
     )
     assert "recomputed 4 steps" in program.run("verify").stdout
-    assert sorted(extent.records for _, extent in extents) == [363, 363]
+    assert sorted(extent.records for _, extent, _ in extents) == [363, 363]
     assert "recomputed 4 steps" in program.run("verify", "--full").stdout
     assert len(extents) == 2
 
@@ -179,5 +179,24 @@ def test_totals_are_added_up_from_new_records_alone_and_verified_in_full(
     bring(program, "3.csv", RECORDS + 3, 3)
     with monkeypatch.context() as patch:
         patch.setitem(one_by_one._ADD_UP, "sum", "max")
+        applied(program)
+    assert program.run("verify").returncode == 3
+
+
+def test_an_average_of_all_follows_from_totals_that_a_step_over_all_records_kept(
+    program: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mean = COUNTS.replace("value, COUNT(DISTINCT id)", "AVG(CAST(id AS DECIMAL(9, 2)))")
+    program.derive("derived", f"{mean} HAVING COUNT(*) > 1")
+    applied(program, "--allow", "rebuild:derived")
+    for number, over in ((2, f"all {RECORDS + 3:,}"), (3, f"3 of {RECORDS + 6:,}")):
+        bring(program, f"{number}.csv", RECORDS + 3 * (number - 2), 3)
+        assert "the totals that are kept of all groups" in program.run("plan").stdout
+        assert f"computed over {over} records of its inputs" in applied(program)
+    assert program.run("verify").returncode == 0
+    bring(program, "4.csv", RECORDS + 6, 3)
+    way = totals._sum
+    with monkeypatch.context() as patch:
+        patch.setattr(totals, "_sum", lambda total: way(total).replace("SUM", "MAX"))
         applied(program)
     assert program.run("verify").returncode == 3

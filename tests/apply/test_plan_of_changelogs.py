@@ -26,7 +26,8 @@ ROWS = (
     "SELECT s.event_time, s.id, t.n FROM source s LEFT JOIN"
     " (SELECT value, COUNT(*) AS n FROM source GROUP BY value) t ON s.value = t.value"
 )
-QUERIES = {"totals": TOTALS, "keys": KEYS, "whole": ALL, "joined": ROWS}
+MEAN = KEYS.replace("value, AVG", "AVG").replace(" GROUP BY value", "")
+QUERIES = {"totals": TOTALS, "keys": KEYS, "whole": ALL, "joined": ROWS, "mean": MEAN}
 
 
 @pytest.fixture
@@ -63,6 +64,7 @@ def test_a_plan_says_how_each_changelog_is_computed_and_apply_does_it(program: T
         "keys": "affected_keys",
         "whole": "all_records",
         "joined": "affected_keys",
+        "mean": "kept_totals",
     }
     assert ways["totals"]["reads"]["most"] == NEW
     assert "their totals are added" in program.run("plan", "--format", "md").stdout

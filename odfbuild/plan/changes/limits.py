@@ -88,9 +88,9 @@ def with_limits(
 
 
 def _expected_records(pending: Pending) -> int | None:
-    """How many records a run reads as far as is known; of affected keys at least the new ones."""
+    """How many records a run reads as far as is known; at least the new ones in parts."""
     way = pending.computation
-    if way is not None and way.way is Way.KEYS:
+    if way is not None and way.way in (Way.KEYS, Way.KEPT):
         return pending.records
     return pending.read_least if pending.read_most is None else pending.read_most
 

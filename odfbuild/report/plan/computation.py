@@ -26,6 +26,8 @@ def computation_lines(pending: Pending | None) -> Iterator[str]:
 _WAYS = {
     Way.ADDED: "computed from new records alone",
     Way.TOTALS: "computed from new records alone: their totals are added to those so far",
+    Way.KEPT: "computed from new records and the totals that are kept of all groups; over all "
+    "records where none are kept yet, or where a least or greatest value is retracted",
     Way.KEYS: "computed over the records of affected keys",
 }
 

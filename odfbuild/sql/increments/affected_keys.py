@@ -56,8 +56,8 @@ _GROUP = (
     "group by a column that all inputs with new records have, or join and group in two datasets"
 )
 _TOTALS = (
-    "let it give totals alone, which add up (COUNT, SUM of integers or decimals, MIN, MAX), and "
-    "compute with them in a second dataset; or group by a column"
+    "let it compute with totals alone (COUNT, SUM and AVG of integers or decimals, MIN, MAX), "
+    "which are kept; or group by a column"
 )
 _PARTITION = "partition all window functions by one column: `PARTITION BY column`"
 _JOIN = "join by a column that is equal on both sides: `ON a.key = b.key`"
@@ -162,9 +162,8 @@ class _Finder(PlanInputs):
             return None
         alias = self.input_of(plan)
         if alias is not None:
-            is_plain = key.full_type in _PLAIN or key.full_type.startswith("decimal")
             names = {each.id: each.name for each in plan.output}
-            name = names.get(key.id) if is_plain else None
+            name = names.get(key.id) if is_plain(key.full_type) else None
             if name is None or name not in self._values(plan, alias):
                 return None
             return {self._read(plan, alias): KeyColumn(name)}
@@ -257,6 +256,11 @@ class _Finder(PlanInputs):
         self._seen.append(plan)
         self.readings[id(plan)] = alias
         return id(plan)
+
+
+def is_plain(kind: str) -> bool:
+    """Whether values of a type equal each other where their hashes do."""
+    return kind in _PLAIN or kind.startswith("decimal")
 
 
 def _found(keys: Sequence[Key | None], why_not: str, plan: Node, help: str) -> list[Key]:

@@ -64,7 +64,7 @@ class Additions:
 
 def additions_of(reader: Reader, plan: Node, views: Views) -> Additions | None:
     """What new records add to the result of an optimised plan; `None`: more, or nobody can tell."""
-    rows = _Rows(reader, views)
+    rows = Rows(reader, views)
     totals = _totals_of(plan, rows) if plan.kind == "Aggregate" else None
     if plan.kind == "Aggregate" and totals is None:
         return None
@@ -78,7 +78,7 @@ def additions_of(reader: Reader, plan: Node, views: Views) -> Additions | None:
     return Additions(below, totals, frozenset(rows.whole))
 
 
-def _totals_of(plan: Node, rows: _Rows) -> Totals | None:
+def _totals_of(plan: Node, rows: Rows) -> Totals | None:
     keys, functions = [], {}
     shown = [(each.name, each.child if each.kind == "Alias" else each) for each in plan.columns]
     for name, made in shown:
@@ -108,7 +108,7 @@ def _combining(made: Node) -> str | None:
     return _ADD_UP.get(name)
 
 
-class _Rows(PlanInputs):
+class Rows(PlanInputs):
     """Asks whether the rows that are grouped come from new records one by one."""
 
     def are_told_apart(self, plan: Node, key: Node) -> bool:

@@ -122,8 +122,9 @@ class Expressions:
             case exp.Filter() if is_aggregate(node.this):
                 called = self.of(node.this, block)
                 condition = self.of(node.expression.this, block)
+                where = TextNode(kind="Where", children=[condition], inner=condition.inner)
                 inner = (*called.inner, *condition.inner)
-                return replace(called, children=(*called.children, condition), inner=inner)
+                return replace(called, children=(*called.children, where), inner=inner)
         if isinstance(node, exp.AggFunc) and not is_window(node):
             return self._made("AggregateExpression", self._inside(node, block), tag=node.sql())
         return self._operator(node, block)

@@ -1,7 +1,8 @@
 """What the text of a query tells of the steps that keep its result: which records they need.
 
 The engine asks the same rules about the plan of Spark's optimiser when it runs, and decides. Where
-only that plan can tell, this says so. Source of the rules: `affected_keys`, `one_by_one`.
+only that plan can tell, this says so. Source of the rules: `affected_keys`, `kept_totals` and
+`one_by_one`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from odfbuild.fallbacks import fell_back
 from odfbuild.odf.schema import arrow
 from odfbuild.sql.answers import told_once
 from odfbuild.sql.increments.affected_keys import parts_of
+from odfbuild.sql.increments.kept_totals import kept_totals_of
 from odfbuild.sql.increments.nodes import Node
 from odfbuild.sql.increments.one_by_one import additions_of
 from odfbuild.sql.increments.parts import Parts, Place
@@ -30,7 +32,8 @@ class Told(Value):
     """What a step needs.
 
     `added`: new records alone, if all of them are appended; `totals`: beside these the result so
-    far; of inputs in `met`, which have none, what these meet. `keys`: each entry is what is equal
+    far; of inputs in `met`, which have none, what these meet. `kept`: new records, and totals of
+    groups that are kept beside the chain. `keys`: each entry is what is equal
     for the records of a key, such as `orders.id`; inputs in `whole` are read in full then. Without
     `keys`, `why` all records are needed, at which `place`, and what `help`s. `sure` is false where
     the engine may find another way.
@@ -38,6 +41,7 @@ class Told(Value):
 
     added: bool = False
     totals: bool = False
+    kept: bool = False
     met: frozenset[str] = frozenset()
     keys: tuple[tuple[str, ...], ...] = ()
     whole: frozenset[str] = frozenset()
@@ -107,6 +111,10 @@ def _needed(plan: TextNode, views: Views, inputs: Mapping[str, Columns]) -> Told
         additions = additions_of(reader, plan, views)
     except Unknown:
         additions, sure = None, False
+    try:
+        kept = kept_totals_of(reader, plan, views) is not None
+    except Unknown:
+        kept, sure = False, False
     met: frozenset[str] = frozenset()
     added, totals = additions is not None, bool(additions and additions.totals)
     if additions is not None:
@@ -117,22 +125,24 @@ def _needed(plan: TextNode, views: Views, inputs: Mapping[str, Columns]) -> Told
         return Told(
             added=added,
             totals=totals,
+            kept=kept,
             met=met,
             why=str(why),
             help=why.help,
             place=_place(why.node),
-            sure=sure or added,
+            sure=sure or added or kept,
         )
     keys = _keys(parts, inputs)
     if keys is None:
         return Told(
             added=added,
             totals=totals,
+            kept=kept,
             met=met,
             why="keys of these types cannot be compared",
             help="use columns of the same type on both sides",
         )
-    return Told(added=added, totals=totals, met=met, keys=keys, whole=parts.whole)
+    return Told(added=added, totals=totals, kept=kept, met=met, keys=keys, whole=parts.whole)
 
 
 def _keys(parts: Parts, inputs: Mapping[str, Columns]) -> tuple[tuple[str, ...], ...] | None:

@@ -20,28 +20,30 @@ from odfbuild.odf.schema.pyarrow_form import from_pyarrow
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.forecast import steps_of
 from odfbuild.sql.increments.affected_keys import parts_of
+from odfbuild.sql.increments.kept_totals import kept_totals_of
 from odfbuild.sql.increments.one_by_one import additions_of
 from odfbuild.sql.increments.plan_inputs import Undivided
 from odfbuild.sql.increments.told import Told, columns_of, needed_records
 from tests.engine.inputs import sql, task
 from tests.engine.modes.test_affected_keys import EVENTS, IN_FULL, IN_PARTS, PEOPLE, Grammar
+from tests.engine.modes.test_kept_totals import FOLLOW
 from tests.engine.modes.test_one_by_one import ADD_UP, OTHERS
 from tests.engine.queries import CHANGELOG
 from tests.engine.stepwise import SYSTEM
 
-WRITTEN = [*CHANGELOG, *IN_PARTS, *IN_FULL, *ADD_UP, *OTHERS]
+WRITTEN = [*CHANGELOG, *IN_PARTS, *IN_FULL, *ADD_UP, *OTHERS, *FOLLOW]
 SCHEMAS = {
     "events": pa.schema([*SYSTEM, *EVENTS]),
     "people": pa.schema([*SYSTEM, *PEOPLE]),
 }
 
-Asked = tuple[Told, bool, str]
+Asked = tuple[Told, tuple[bool, bool], str]
 Ask = Callable[[str, tuple[str, ...]], Asked]
 
 
 @pytest.fixture
 def ask(spark_engine: SparkEngine, tmp_path: Path) -> Ask:
-    """What the text says; whether Spark's plan adds, and why it needs all records, if so."""
+    """What the text says; whether Spark's plan adds, and keeps totals; and why it needs all."""
 
     def asked(query: str, unchanged: tuple[str, ...]) -> Asked:
         inputs = [
@@ -58,8 +60,10 @@ def ask(spark_engine: SparkEngine, tmp_path: Path) -> Ask:
         step = task(tmp_path, sql(query), *inputs)
         with spark_engine.request("tests") as spark:
             catalyst = Catalyst(spark)
-            plan, views = _plan(spark, step)
+            query_plan, plan, views = _plan(spark, step)
             added = additions_of(catalyst, plan, views) is not None
+            grouped = catalyst.replaced(catalyst.inline(query_plan))
+            kept = kept_totals_of(catalyst, grouped, views, catalyst.optimised) is not None
             why = ""
             try:
                 parts_of(catalyst, plan, views)
@@ -69,19 +73,20 @@ def ask(spark_engine: SparkEngine, tmp_path: Path) -> Ask:
         steps = steps_of(sql(query))
         assert steps is not None
         still = tuple(each for each in unchanged if each in columns)
-        return needed_records(steps, columns, still), added, why
+        return needed_records(steps, columns, still), (added, kept), why
 
     return asked
 
 
-def differences(said: Told, added: bool, why: str) -> str:
+def differences(said: Told, found: tuple[bool, bool], why: str) -> str:
     """How what was said differs from what is done; empty where it is the same."""
     if not said.sure:
         return "decided at run time"
-    if (said.added, bool(said.why)) == (added, bool(why)):
+    told = (said.added, said.kept)
+    if (told, bool(said.why)) == (found, bool(why)):
         return ""
-    too_much = said.added <= added and bool(said.why) >= bool(why)
-    return f"{'more' if too_much else 'LESS'}: {said.added=} {added=} {said.why=} {why=}"
+    too_much = told <= found and bool(said.why) >= bool(why)
+    return f"{'more' if too_much else 'LESS'}: {told=} {found=} {said.why=} {why=}"
 
 
 @pytest.mark.spark

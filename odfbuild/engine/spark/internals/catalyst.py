@@ -64,6 +64,14 @@ class Catalyst:
         """The same plan without references to named subqueries (WITH)."""
         return Node(self._known.inline.apply(plan._java))
 
+    def replaced(self, plan: Node) -> Node:
+        """The same plan, in which functions gave way to what they stand for, at any depth."""
+        return Node(self._known.replaced.apply(plan._java))
+
+    def optimised(self, plan: Node) -> Node:
+        """An analysed plan as Spark's optimiser leaves it."""
+        return optimised_plan_of(self.frame(plan))
+
     def parse(self, sql: str) -> Node:
         """The unresolved plan of a query."""
         return Node(self._session.sessionState().sqlParser().parsePlan(sql))
@@ -211,7 +219,9 @@ class Catalyst:
         known = self._known
         condition = known.new("IsNotNull", expression._java)
         plan = known.new("Filter", condition, known.new("OneRowRelation"))
-        return Node(known.replaced.apply(plan).condition().child())
+        condition = self.replaced(Node(plan)).condition
+        assert condition is not None
+        return condition.child
 
     def inner_plans(self, plan: Node) -> Iterator[Node]:
         """Plans inside a plan that are not its children."""

@@ -132,6 +132,10 @@ class Node:
     common_id = Part(str, CommonExpressionDef="id", CommonExpressionRef="id")
     """What a definition of a common expression and those that refer to it share."""
     parameters = Part(nodes, InheritAnalysisRules="parameters")
+    evaluated = Part(_node, Average="evaluateExpression")
+    """What an aggregate gives at last, of columns that hold what it has so far."""
+    buffers = Part(nodes, Average="aggBufferAttributes")
+    """These columns: of an average, the sum and the count."""
     arguments = Part(
         nodes, LambdaFunction="arguments", UnresolvedTableValuedFunction="functionArgs"
     )

@@ -21,6 +21,7 @@ from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.added import added, cut, is_appended, may_be_added
+from odfbuild.engine.spark.queries.kept_totals import KeptTotals, kept_totals
 from odfbuild.engine.spark.queries.modes import changelog
 from odfbuild.engine.spark.queries.modes.choose import key_of
 from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
@@ -38,31 +39,38 @@ if TYPE_CHECKING:
 
 def changes_of_parts(
     spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros
-) -> tuple[tuple[Path, ...] | None, Extent]:
+) -> tuple[tuple[Path, ...] | None, Extent, KeptTotals | None]:
     """What to append, computed over new records, or over those of the keys that these have.
 
-    `schema` is that of the result. `None` where all records are needed; the extent says why.
+    `schema` is that of the result. `None` where all records are needed; the extent says why, and
+    totals of groups may help.
     """
     catalyst = Catalyst(spark)
-    plan, views = _plan(spark, task)
+    query, plan, views = _plan(spark, task)
     additions = additions_of(catalyst, plan, views) if is_appended(task) else None
     if additions is not None and may_be_added(additions, task):
         beside, read = cut(catalyst, additions, views, task)
         changes = added(spark, task, additions, beside, schema, micros)
-        return changes, Extent(read, records_of(task.inputs))
+        return changes, Extent(read, records_of(task.inputs)), None
+    totals = kept_totals(spark, task, query, views)
+    if totals is not None and totals.are_held:
+        found, extent = totals.changes(micros)
+        if found is not None:
+            return found, extent, None
     total = records_of(task.inputs)
     try:
         parts = parts_of(catalyst, plan, views)
     except Undivided as why:
-        return None, Extent(total, total, str(why))
+        return None, Extent(total, total, _why(str(why), totals)), totals
     folder = task.scratch / "affected"
     folder.mkdir()
-    found = affected(task.inputs, parts, folder)
-    if found is None:
-        return None, Extent(total, total, "many keys are affected, or keys cannot be compared")
-    few.tune(spark, {file for each in found.after for file in each.all_files()})
+    records = affected(task.inputs, parts, folder)
+    if records is None:
+        why_all = "many keys are affected, or keys cannot be compared"
+        return None, Extent(total, total, _why(why_all, totals)), totals
+    few.tune(spark, {file for each in records.after for file in each.all_files()})
     results = []
-    for inputs in (found.before, found.after):
+    for inputs in (records.before, records.after):
         step = replace(task, inputs=inputs, scratch=folder)
         history_views(spark, step, folder)
         query, result = result_of(spark, steps_of(task.transform))
@@ -70,11 +78,21 @@ def changes_of_parts(
     before, after = results
     frame = changelog.difference(after, before)
     tuned(frame, step)
-    return changelog.write_changes(frame, step, key_of(query)), found.extent
+    if totals is not None and totals.are_held:
+        totals.keep_changed(query)
+    return changelog.write_changes(frame, step, key_of(query)), records.extent, None
 
 
-def _plan(spark: SparkSession, task: TransformTask) -> tuple[Node, Views]:
-    """The optimised plan of the query over empty files, and which of them stands for what."""
+def _why(all_records: str, totals: KeptTotals | None) -> str:
+    if totals is None:
+        return all_records
+    if totals.are_held:
+        return f"{all_records}, and a retraction leaves its totals open"
+    return f"{all_records}, and its totals are not kept yet"
+
+
+def _plan(spark: SparkSession, task: TransformTask) -> tuple[Node, Node, Views]:
+    """The analysed and the optimised plan over empty files, and which of them stands for what."""
     aliases = {}
     layouts = []
     for number, each in enumerate(task.inputs):
@@ -84,14 +102,14 @@ def _plan(spark: SparkSession, task: TransformTask) -> tuple[Node, Views]:
         slices = (SliceFile(file),)
         layouts.append(replace(each, slices=slices, first=0, last=-1, earlier=lambda: ()))
     history_views(spark, replace(task, inputs=tuple(layouts)))
-    _, result = result_of(spark, steps_of(task.transform))
+    query, result = result_of(spark, steps_of(task.transform))
     views = Views(
         aliases,
         frozenset(each.alias for each in task.inputs if each.first is None),
         {each.alias: _system_names(each.vocab) for each in task.inputs},
         {each.alias: _to_milliseconds(each.schema) for each in task.inputs},
     )
-    return optimised_plan_of(result), views
+    return query, optimised_plan_of(result), views
 
 
 def _system_names(vocab: Vocabulary) -> frozenset[str]:

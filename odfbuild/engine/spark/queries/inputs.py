@@ -50,22 +50,22 @@ def new_records(spark: SparkSession, each: InputSlices, scratch: Path | None = N
         )
     else:
         frame = read_slices(spark, each.files, each.schema, each.vocab).orderBy(offset)
-    if _only_new(each):
+    if only_new(each):
         return frame
     return frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
 
 
 def from_first(frame: DataFrame, each: InputSlices) -> DataFrame:
     """The new records of `frame`, which come from `each.slices`."""
-    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
+    return frame if only_new(each) else frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
 
 
 def upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
     """The records of `frame`, which come from files of `each`, up to the newest."""
-    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
+    return frame if only_new(each) else frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
 
 
-def _only_new(each: InputSlices) -> bool:
+def only_new(each: InputSlices) -> bool:
     """Whether the new slices hold nothing else; a condition would read a column more."""
     if each.first is None or each.last is None:
         return not each.slices
@@ -106,16 +106,37 @@ def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
     return False
 
 
+def takes_too_much(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> bool:
+    """Whether `files` retract more of some record than they hold, which then adds up to none."""
+    from pyspark.sql.functions import expr
+
+    if not has_operations(files, each.vocab):
+        return False
+    frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
+    near, _ = _near_taken(frame, each.vocab) or (frame, None)
+    same = [quote(name) for name in _values(frame, each.vocab)]
+    net = near.groupBy(*same).agg(expr(f"SUM({weight(each.vocab)}) AS __odf_net"))
+    return bool(net.where("__odf_net < 0").limit(1).count())
+
+
 def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
     """`_folded`, where few records of a long history were ever taken away.
 
     Only records that may equal one of these are compared with each other, which sorts them.
     """
-    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    found = _near_taken(frame, vocab)
+    if found is None:
+        return _folded(frame, vocab)
+    near, others = found
+    return _folded(near, vocab).unionAll(others.selectExpr(*_appended(frame, vocab)))
+
+
+def _near_taken(frame: DataFrame, vocab: Vocabulary) -> tuple[DataFrame, DataFrame] | None:
+    """Records that may equal one that was taken away, and the others; `None`: they are many."""
     plain = [
         quote(field.name)
         for field in frame.schema.fields
-        if field.name not in system and field.dataType.simpleString() in _PLAIN
+        if field.name in _values(frame, vocab) and field.dataType.simpleString() in _PLAIN
     ]
     mark = f"xxhash64({', '.join(plain)})"
     # In this form Spark leaves out files in which all is appended.
@@ -123,10 +144,14 @@ def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
     taken = frame.where(removed).selectExpr(f"{mark} AS mark").distinct()
     marks = taken.limit(_FEW_TAKEN + 1).collect() if plain else []
     if not 0 < len(marks) <= _FEW_TAKEN:
-        return _folded(frame, vocab)
+        return None
     is_near = f"{mark} IN ({', '.join(str(row.mark) for row in marks)})"
-    others = frame.where(f"NOT {is_near}").selectExpr(*_appended(frame, vocab))
-    return _folded(frame.where(is_near), vocab).unionAll(others)
+    return frame.where(is_near), frame.where(f"NOT {is_near}")
+
+
+def _values(frame: DataFrame, vocab: Vocabulary) -> list[str]:
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    return [name for name in frame.columns if name not in system]
 
 
 def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
@@ -134,9 +159,17 @@ def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
     return [f"{APPEND} AS {quote(n)}" if n == name else quote(n) for n in frame.columns]
 
 
-def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
-    system = (vocab.offset, vocab.operation_type, vocab.system_time)
-    same = ", ".join(quote(name) for name in frame.columns if name not in system)
+def changes(spark: SparkSession, each: InputSlices, *, taken: bool) -> DataFrame:
+    """The new records of an input that stay, or the earlier ones that they retract: `taken`."""
+    frame = new_records(spark, each)
+    if taken or has_operations(each.files, each.vocab):
+        frame = marked(_folded(frame, each.vocab, -1 if taken else 1), each.schema)
+    return frame
+
+
+def _folded(frame: DataFrame, vocab: Vocabulary, kept: int = 1) -> DataFrame:
+    """Records that are there more often than they are retracted; or less often, by `kept` -1."""
+    same = ", ".join(map(quote, _values(frame, vocab)))
     sign = weight(vocab)
     return (
         frame.selectExpr(
@@ -145,6 +178,6 @@ def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
             f"ROW_NUMBER() OVER (PARTITION BY {same}, {sign} ORDER BY {quote(vocab.offset)} DESC)"
             " AS __odf_rank",
         )
-        .where(f"{sign} = 1 AND __odf_rank <= __odf_net")
+        .where(f"{sign} = {kept} AND __odf_rank <= {kept} * __odf_net")
         .selectExpr(*_appended(frame, vocab))
     )

@@ -25,6 +25,7 @@ from odfbuild.engine.spark.queries.checked import checked, found_before, known_p
 from odfbuild.engine.spark.queries.findings import Report
 from odfbuild.engine.spark.queries.foreign import in_spark
 from odfbuild.engine.spark.queries.inputs import has_operations
+from odfbuild.engine.spark.queries.kept_totals import KeptTotals
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
@@ -44,6 +45,8 @@ from odfbuild.sql.mode import SUBQUERY, Choice, Mode
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from odfbuild.engine.spark.internals.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +223,10 @@ def _changelog(
     task = found.task
     inputs = {file for each in task.inputs for file in each.all_files()}
     read = {file.resolve() for file in inputs}
-    extent = None
+    extent = totals = None
     if _may_be_in_parts(spark, found):
         try:
-            parts, extent = changes_of_parts(spark, task, schema, micros)
+            parts, extent, totals = changes_of_parts(spark, task, schema, micros)
         except Exception as error:
             fault = fault_of(error)
             if fault is not None and fault.condition == CANCELLED:
@@ -235,6 +238,7 @@ def _changelog(
         check_extent(task, extent, in_full=parts is None)
         if parts is not None:
             return (parts, read), extent
+        few.tune_anew(spark)
     else:
         check_extent(task, None, in_full=True)
     if found.whole:
@@ -243,14 +247,29 @@ def _changelog(
         few.tune(spark, inputs.union(task.result_files()))
         history_views(spark, task, task.scratch)
         plan, result = result_of(spark, steps_of(task.transform))
-    result = committed_form(result, micros)
-    if task.previous():
-        frame = changelog.difference(result, changelog.committed(spark, task, schema))
-        tuned(frame, task)
+    of_groups = None if totals is None else _of_groups(totals, plan, task)
+    result = committed_form(result if of_groups is None else of_groups, micros)
+    if task.previous() or of_groups is not None:
+        before = changelog.committed(spark, task, schema) if task.previous() else None
+        frame = changelog.difference(result, before)
+        if of_groups is None:
+            tuned(frame, task)
         parts = changelog.write_changes(frame, task, key_of(plan))
     else:
         parts, _ = _in_order_of_time(result, task)
     return (parts, read), extent
+
+
+def _of_groups(totals: KeptTotals, plan: Node, task: TransformTask) -> DataFrame | None:
+    """The result of a plan over all records by way of totals, which are kept for the next steps."""
+    try:
+        return totals.of_all(plan)
+    except Exception as error:
+        fault = fault_of(error)
+        if fault is not None and fault.condition == CANCELLED:
+            raise
+        fell_back(__name__, f"{task.dataset} keeps no totals", error, foreseen=bool(fault))
+        return None
 
 
 def _may_be_in_parts(spark: SparkSession, found: Decision) -> bool:
