@@ -15,10 +15,11 @@ from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.computation import Reading, computation_of
+from odfbuild.plan.cut_offs import NO_CUT_OFFS, CutOffs, News
 from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
-from odfbuild.plan.ways import Computation
+from odfbuild.plan.ways import Computation, Way
 from odfbuild.sql.bounds import (
     changes_two_at_most,
     keeps_every_record,
@@ -57,12 +58,14 @@ def derivative_verdict(
     corrected: Reason | None = None,
     changed: bool = False,
     elsewhere: str = "",
+    cut_offs: CutOffs = NO_CUT_OFFS,
 ) -> Verdict:
     """Decide about a derivative dataset whose inputs are decided already.
 
     With a reason why it is `corrected` it runs also without news, so that its records follow a
     changed query. `changed`: another transformation is appended before. `elsewhere` says why a
-    changelog takes all records where it is computed, if it does.
+    changelog takes all records where it is computed, if it does; `cut_offs` know of steps that
+    change nothing.
     """
     consumed_of = _consumption(projection, inputs)
     untouched = projection is not None and projection.ever_ran and not corrected
@@ -76,7 +79,10 @@ def derivative_verdict(
         advances.append(advance)
     continued = not changed and projection is not None and not projection.query_waits
     continued &= _made_what_there_is(transform, projection)
-    given = _Given(name, transform, projection, inputs, advances, continued, elsewhere)
+    why_nothing = ""
+    if projection is not None and continued and not corrected and not elsewhere:
+        why_nothing = _why_nothing(name, transform, projection, inputs, advances, cut_offs)
+    given = _Given(name, transform, projection, inputs, advances, continued, elsewhere, why_nothing)
     return _decide(given, corrected=corrected)
 
 
@@ -88,6 +94,8 @@ class _Advance(Value):
 
     records: int = 0
     bytes: int = 0
+    files: tuple[str, ...] = ()
+    moves: bool = False
     reason: Reason | None = None
 
 
@@ -125,6 +133,7 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
         return _NOTHING
     if block is None:
         records, size, moves = state.records, state.data_bytes, state.watermark is not None
+        files: tuple[str, ...] = ("",)  # more than can be told of
     else:
         interval = since(each.name, block)
         if interval is None:
@@ -132,6 +141,7 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
         slices = interval.slices
         records = sum(s.offset_interval.end - s.offset_interval.start + 1 for s in slices)
         size = sum(s.size for s in slices)
+        files = tuple(str(s.physical_hash) for s in slices)
         moves = interval.moves_watermark
     if not records and not moves:
         return _NOTHING
@@ -148,14 +158,34 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
         to_block=state.head,
         to_offset=state.last_offset,
     )
-    return _Advance(records, size, reason)
+    return _Advance(records, size, files, moves, reason)
+
+
+def _why_nothing(
+    name: str,
+    transform: TransformSql,
+    projection: Projection,
+    inputs: Sequence[Input],
+    advances: Sequence[_Advance],
+    cut_offs: CutOffs,
+) -> str:
+    """Why the step changes nothing, where that is certain."""
+    news = []
+    for each, advance in zip(inputs, advances, strict=True):
+        if each.state is None or (each.outlook and each.outlook.amount.most != 0):
+            return ""
+        news.append(News(each.name, each.alias, each.state, advance.files))
+    return cut_offs.why_nothing(name, transform, projection, news)
 
 
 _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")
 
 
 class _Given(Value):
-    """What a decision follows from. `continued`: the last step was done with the same query."""
+    """What a decision follows from. `continued`: the last step was done with the same query.
+
+    `why_nothing` says why the step certainly changes nothing, if so.
+    """
 
     name: str
     transform: TransformSql
@@ -164,6 +194,7 @@ class _Given(Value):
     advances: Sequence[_Advance]
     continued: bool
     elsewhere: str
+    why_nothing: str
 
 
 def _decide(given: _Given, *, corrected: Reason | None) -> Verdict:
@@ -189,17 +220,20 @@ def _decide(given: _Given, *, corrected: Reason | None) -> Verdict:
     sure = never_ran or corrected is not None or any(advance.reason for advance in advances)
     sure = certain and (sure or _brings_records(inputs))
     cost = _cost(given, sure=sure)
+    outlook = ExpectedInput(
+        certain=certain,
+        records=cost.brings,
+        exact=cost.brings_exactly,
+        causes=_one_path(reasons),
+        share=cost.share,
+    )
+    moves = any(advance.moves for advance in advances) or any(i.outlook for i in inputs)
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
         pending=cost.pending,
-        outlook=ExpectedInput(
-            certain=certain,
-            records=cost.brings,
-            exact=cost.brings_exactly,
-            causes=_one_path(reasons),
-            share=cost.share,
-        ),
+        # Readers of what changes nothing have nothing to do, unless windows may close.
+        outlook=None if given.why_nothing and not moves else outlook,
     )
 
 
@@ -235,7 +269,10 @@ def _cost(given: _Given, *, sure: bool) -> _Cost:
     any_mode &= not is_remote_release(transform.version)
     mode = Mode.MAP if any_mode else expected_mode(transform).mode
     computation = None
-    if mode is Mode.CHANGELOG:
+    if given.why_nothing:
+        read = Amount()
+        computation = Computation(way=Way.NONE, total=whole.most, why=given.why_nothing)
+    elif mode is Mode.CHANGELOG:
         computation, read = _computation(given)
         if not (sure and all_there):
             read = Amount(0, read.most)
@@ -243,7 +280,9 @@ def _cost(given: _Given, *, sure: bool) -> _Cost:
         read = new if mode in (Mode.MAP, Mode.CHECKPOINT) else Amount(0, whole.most)
     aliases = [each.alias for each in inputs]
     brings = None
-    if mode is not Mode.CHECKPOINT and never_adds_records(transform, aliases):
+    if given.why_nothing:
+        brings = 0
+    elif mode is not Mode.CHECKPOINT and never_adds_records(transform, aliases):
         brings = new.most
         if mode is not Mode.MAP:
             brings = _most_changes(transform, mode, projection, new, whole)
