@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.odf.operation import CORRECT_FROM, CORRECT_TO
@@ -35,7 +36,7 @@ def corrected_columns(file: Path, vocab: Vocabulary) -> Corrected | None:
         changed = [
             name
             for name in source.schema_arrow.names
-            if name not in system and not _are_same(_column(source, name), old, new)
+            if name not in system and differing(_column(source, name), old, new).any()
         ]
     return Corrected(tuple(changed), alone=len(operations) == len(old) + len(new))
 
@@ -50,21 +51,25 @@ def _may_correct(metadata: pq.FileMetaData, operation: str) -> bool:
     return False
 
 
-def _column(source: pq.ParquetFile, name: str) -> pa.Array:
-    """A column whose name may have dots."""
-    table = source.read(columns=[name])
-    found = table[name].combine_chunks()
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+def _column(source: pq.ParquetFile, name: str) -> pa.ChunkedArray:
+    return source.read(columns=[name])[name]
 
 
-def _are_same(values: pa.Array, old: Rows, new: Rows) -> bool:
-    """Whether rows have the same values in both places, to the bit; `False` where nobody knows."""
+def differing(values: pa.ChunkedArray, old: Rows, new: Rows) -> npt.NDArray[np.bool_]:
+    """Which rows differ from others, to the bit; all of them where nobody can tell."""
     kind = values.type
-    if pa.types.is_floating(kind):
-        values = values.view(_BITS[kind.bit_width])  # zeros of both signs are equal otherwise
+    if pa.types.is_floating(kind):  # zeros of both signs are equal otherwise
+        values = pa.chunked_array([each.view(_BITS[kind.bit_width]) for each in values.chunks])
     elif pa.types.is_nested(kind) and _has_floating(kind):
-        return False
-    return bool(values.take(pa.array(old)).equals(values.take(pa.array(new))))
+        return np.ones(len(old), bool)
+    one, other = (values.take(pa.array(rows)).combine_chunks() for rows in (old, new))
+    try:
+        same = pc.fill_null(pc.equal(one, other), False)
+    except pa.ArrowNotImplementedError:  # lists and other nested values
+        return np.full(len(old), not one.equals(other))
+    same = pc.or_(same, pc.and_(one.is_null(), other.is_null()))
+    found: npt.NDArray[np.bool_] = ~same.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _has_floating(kind: pa.DataType) -> bool:

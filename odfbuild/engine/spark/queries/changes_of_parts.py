@@ -27,6 +27,7 @@ from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.order import committed_form
+from odfbuild.engine.unread_corrections import unread_corrections
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.one_by_one import additions_of
@@ -57,7 +58,7 @@ def changes_of_parts(
         return None, Extent(total, total, str(why))
     folder = task.scratch / "affected"
     folder.mkdir()
-    found = affected(task.inputs, parts, folder)
+    found = affected(task.inputs, parts, folder, unread_corrections(task))
     if found is None:
         return None, Extent(total, total, "many keys are affected, or keys cannot be compared")
     few.tune(spark, {file for each in found.after for file in each.all_files()})
