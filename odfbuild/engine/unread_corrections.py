@@ -7,6 +7,8 @@ they are, unless another new record has the same keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,7 @@ from odfbuild.odf.operation import CORRECT_FROM, CORRECT_TO
 from odfbuild.records.corrected import differing
 from odfbuild.sql.columns.query_lineage import lineage_of
 from odfbuild.sql.columns.used import EVERY, columns_read, names_to_follow
-from odfbuild.store.corrections import kept_corrections
+from odfbuild.store.corrections import Corrections, changes_of, kept_corrections
 from odfbuild.values import Value
 
 
@@ -45,27 +47,53 @@ class Unread(Value):
 NOTHING_UNREAD: Mapping[str, Unread] = {}
 
 
-def unread_corrections(task: TransformTask) -> Mapping[str, Unread]:
-    """What is known of inputs with corrections, by alias."""
-    known = {each.alias: files for each in task.inputs if (files := _known_files(each))}
-    if not known:
-        return {}
+def without_unread(task: TransformTask) -> tuple[TransformTask, Mapping[str, Unread]]:
+    """The step without new records in inputs that bring nothing to the query.
+
+    And what is known of corrections in the others, by alias.
+    """
+    kept = {each.alias: known for each in task.inputs if (known := _kept(each)) is not None}
+    if not kept:
+        return task, {}
     names = {each.alias: each.schema.names for each in task.inputs}
     read = columns_read(task.transform, lineage_of(task.transform, names_to_follow(names)))
     if read is None:
-        return {}
-    found = {}
+        return task, {}
+    inputs: list[InputSlices] = []
+    found: dict[str, Unread] = {}
     for each in task.inputs:
         used, vocab = read.get(each.alias.lower(), frozenset()), each.vocab
+        known = kept.get(each.alias)
         system = (vocab.offset, vocab.operation_type, vocab.system_time)
         # What odfbuild adds to a record is another one in each correction.
-        if each.alias in known and used.isdisjoint((EVERY, *map(str.lower, system))):
-            columns = tuple(name for name in each.schema.names if name.lower() in used)
-            found[each.alias] = Unread(known[each.alias], columns, vocab.operation_type)
-    return found
+        if known is None or not used.isdisjoint((EVERY, *map(str.lower, system))):
+            inputs.append(each)
+            continue
+        files = [one.path.name for one in each.slices]
+        changed = changes_of(known, files, vocab)
+        if changed is not None and used.isdisjoint(map(str.lower, changed)):
+            inputs.append(_without_news(each))
+            continue
+        columns = tuple(name for name in each.schema.names if name.lower() in used)
+        told = frozenset(files).intersection(known.slices)
+        found[each.alias] = Unread(told, columns, vocab.operation_type)
+        inputs.append(each)
+    return replace(task, inputs=tuple(inputs)), found
 
 
-def _known_files(each: InputSlices) -> frozenset[str]:
+def _kept(each: InputSlices) -> Corrections | None:
+    """What is known of an input that may have corrections among its new records."""
     kept = kept_corrections(each.copies.side_cars) if each.slices else None
-    names = (one.path.name for one in each.slices)
-    return frozenset(names).intersection(kept.slices) if kept is not None else frozenset()
+    known = kept is not None and any(one.path.name in kept.slices for one in each.slices)
+    return kept if known else None
+
+
+def _without_news(each: InputSlices) -> InputSlices:
+    """An input at its newest state, without new records."""
+    return replace(
+        each,
+        slices=(),
+        first=None,
+        last=None,
+        earlier=cache(lambda: (*each.earlier(), *each.slices)),
+    )

@@ -33,35 +33,48 @@ class CutOffs:
         self._kept = kept
         self._lineages = lineages
 
-    def why_nothing(
-        self, name: str, transform: TransformSql, projection: Projection, inputs: Sequence[News]
-    ) -> str:
-        """Why a step changes nothing, where that is certain; empty where it may change something.
-
-        It is a step with the same query as the last one.
-        """
-        known = self._kept(name)
-        if known is None or not known.in_full or known.covered != projection.head:
-            return ""
-        changed: dict[str, frozenset[str]] = {}
-        shown = []
-        for each in inputs:
-            vocab = vocabulary_of(each.state.vocab)
-            kept = self._kept(each.name) if each.files else None
-            found = changes_of(kept, each.files, vocab)
-            if found is None:
-                return ""
-            changed[each.alias] = found
-            system = (vocab.offset, vocab.operation_type, vocab.system_time)
-            shown += [f"{each.name}.{column}" for column in sorted(found.difference(system))]
+    def settled(self, transform: TransformSql, inputs: Sequence[News]) -> Mapping[str, str]:
+        """Why an input brings nothing to a query, by alias, for those of which that is certain."""
+        changed = {
+            each.alias: found for each in inputs if (found := self._changed(each)) is not None
+        }
         if not any(changed.values()):
-            return "its inputs have no new records"
-        names = names_to_follow(_columns(inputs))
-        if may_read(transform, self._lineages.of(transform, names), changed):
-            return ""
-        if not shown:
-            return "what is new corrects no column"
-        return f"it uses no column that is corrected ({', '.join(shown)})"
+            return dict.fromkeys(changed, "")
+        lineage = self._lineages.of(transform, names_to_follow(_columns(inputs)))
+        return {
+            each.alias: _shown(each, changed[each.alias])
+            for each in inputs
+            if each.alias in changed
+            and not (
+                changed[each.alias]
+                and may_read(transform, lineage, {each.alias: changed[each.alias]})
+            )
+        }
+
+    def is_in_full(self, name: str, projection: Projection) -> bool:
+        """Whether the records so far are certain to be what the query gives for its inputs."""
+        known = self._kept(name)
+        return known is not None and known.in_full and known.covered == projection.head
+
+    def _changed(self, each: News) -> frozenset[str] | None:
+        kept = self._kept(each.name) if each.files else None
+        return changes_of(kept, each.files, vocabulary_of(each.state.vocab))
+
+
+def why_nothing(settled: Mapping[str, str]) -> str:
+    """Why a step whose inputs are all settled changes nothing."""
+    shown = ", ".join(filter(None, settled.values()))
+    return (
+        f"it uses no column that is corrected ({shown})"
+        if shown
+        else "its inputs bring nothing new"
+    )
+
+
+def _shown(each: News, changed: frozenset[str]) -> str:
+    vocab = vocabulary_of(each.state.vocab)
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    return ", ".join(f"{each.name}.{column}" for column in sorted(changed.difference(system)))
 
 
 def _columns(inputs: Sequence[News]) -> Mapping[str, Sequence[str]]:

@@ -7,7 +7,7 @@ forward with the next records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
@@ -15,7 +15,7 @@ from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.computation import Reading, computation_of
-from odfbuild.plan.cut_offs import NO_CUT_OFFS, CutOffs, News
+from odfbuild.plan.cut_offs import NO_CUT_OFFS, CutOffs, News, why_nothing
 from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
@@ -79,10 +79,15 @@ def derivative_verdict(
         advances.append(advance)
     continued = not changed and projection is not None and not projection.query_waits
     continued &= _made_what_there_is(transform, projection)
-    why_nothing = ""
-    if projection is not None and continued and not corrected and not elsewhere:
-        why_nothing = _why_nothing(name, transform, projection, inputs, advances, cut_offs)
-    given = _Given(name, transform, projection, inputs, advances, continued, elsewhere, why_nothing)
+    settled: Mapping[str, str] = {}
+    if continued and not corrected and not elsewhere:
+        settled = _settled(transform, inputs, advances, cut_offs)
+    why = ""
+    if projection is not None and len(settled) == len(inputs):
+        why = why_nothing(settled) if cut_offs.is_in_full(name, projection) else ""
+    given = _Given(
+        name, transform, projection, inputs, advances, continued, elsewhere, settled, why
+    )
     return _decide(given, corrected=corrected)
 
 
@@ -161,21 +166,19 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
     return _Advance(records, size, files, moves, reason)
 
 
-def _why_nothing(
-    name: str,
+def _settled(
     transform: TransformSql,
-    projection: Projection,
     inputs: Sequence[Input],
     advances: Sequence[_Advance],
     cut_offs: CutOffs,
-) -> str:
-    """Why the step changes nothing, where that is certain."""
-    news = []
-    for each, advance in zip(inputs, advances, strict=True):
-        if each.state is None or (each.outlook and each.outlook.amount.most != 0):
-            return ""
-        news.append(News(each.name, each.alias, each.state, advance.files))
-    return cut_offs.why_nothing(name, transform, projection, news)
+) -> Mapping[str, str]:
+    """Inputs that certainly bring nothing to the query, by alias, and why."""
+    news = [
+        News(each.name, each.alias, each.state, advance.files)
+        for each, advance in zip(inputs, advances, strict=True)
+        if each.state is not None and not (each.outlook and each.outlook.amount.most != 0)
+    ]
+    return cut_offs.settled(transform, news)
 
 
 _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")
@@ -184,7 +187,8 @@ _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")
 class _Given(Value):
     """What a decision follows from. `continued`: the last step was done with the same query.
 
-    `why_nothing` says why the step certainly changes nothing, if so.
+    Inputs that are `settled` (aliases) bring nothing to the query; `why_nothing` says why the step
+    certainly changes nothing, if so.
     """
 
     name: str
@@ -194,6 +198,7 @@ class _Given(Value):
     advances: Sequence[_Advance]
     continued: bool
     elsewhere: str
+    settled: Collection[str]
     why_nothing: str
 
 
@@ -319,6 +324,7 @@ def _computation(given: _Given) -> tuple[Computation | None, Amount]:
     for each, advance in zip(given.inputs, given.advances, strict=True):
         coming = together([each.outlook]) if each.outlook else Amount()
         new = Amount(advance.records, advance.records) + coming
+        new = Amount() if each.alias in given.settled else new
         readings.append(Reading(each.alias, each.state, new, coming, each.appends))
     return computation_of(
         given.transform,

@@ -15,10 +15,14 @@ from odfbuild.records.corrected import corrected_columns
 from odfbuild.sql.increments import parts
 from odfbuild.store.corrections import keep_corrections
 from tests.engine.inputs import sql
-from tests.engine.modes.test_affected_keys import BLOCKS, EVENTS, PEOPLE, Walk
+from tests.engine.modes.test_affected_keys import BLOCKS, EVENTS, PEOPLE
 from tests.engine.stepwise import VOCAB, Derived, Source, millis
 
 pytestmark = pytest.mark.spark
+BY_CITY = (
+    "SELECT MAX(e.event_time) AS event_time, p.city, COUNT(*) AS n FROM events e"
+    " JOIN people p ON e.id = p.id GROUP BY p.city"
+)
 QUERIES = [
     "SELECT MAX(event_time) AS event_time, city, COUNT(DISTINCT amount) AS n FROM events"
     " GROUP BY city",
@@ -26,6 +30,7 @@ QUERIES = [
     "SELECT DISTINCT event_time, id, x FROM events",
     "SELECT MAX(event_time) AS event_time, city, COUNT(*) AS n FROM (SELECT * FROM events)"
     " GROUP BY city HAVING COUNT(*) > 1",
+    BY_CITY,
 ]
 
 
@@ -35,6 +40,38 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "FEWEST", 0)
     monkeypatch.setattr(parts, "LARGEST_SHARE", 100)
     monkeypatch.setattr(affected_records, "MANY_RECORDS", 1 << 30)
+
+
+def walk(folder: Path, seed: int) -> tuple[Source, Source]:
+    """Two inputs that grow, or whose records are corrected in a column that is read, or not."""
+    chance = random.Random(seed)
+    folder.mkdir()
+    sources = (Source(folder, "events", EVENTS), Source(folder, "people", PEOPLE))
+    columns = {"events": (("tags",), ("amount", "tags")), "people": (("name",), ("city", "name"))}
+    live: dict[str, list[tuple[object, ...]]] = {"events": [], "people": []}
+    for block in range(BLOCKS):
+        for source in sources:
+            kept, names = live[source.alias], ["", *(each.name for each in source.columns)]
+            kind = 0 if block == 0 else chance.choice([0, 1, 1, 2])
+            rows = [_new(chance, source.alias) for _ in range(0 if kind else 4)]
+            ops = [0] * len(rows)
+            for at in chance.sample(range(len(kept)), 2 if kind else 0):
+                name = chance.choice(columns[source.alias][kind - 1])
+                old = kept[at]
+                new = _new(chance, source.alias)[names.index(name)]
+                kept[at] = tuple(new if n == name else v for n, v in zip(names, old, strict=True))
+                rows, ops = [*rows, old, kept[at]], [*ops, 2, 3]
+            kept += rows if not kind else []
+            source.add(rows, ops=ops)
+    return sources
+
+
+def _new(chance: random.Random, alias: str) -> tuple[object, ...]:
+    time, id = millis("12:00") + chance.randrange(3), chance.randrange(4)
+    if alias == "people":
+        return time, id, chance.choice("ABC"), chance.choice(["Oslo", "Rome"])
+    zero = chance.choice([0.0, -0.0, None])
+    return time, id, chance.choice(["Oslo", "Rome"]), chance.randrange(3), zero, None, "tag"
 
 
 def told(source: Source) -> None:
@@ -65,10 +102,10 @@ def compared(engine: Engine, folder: Path, query: str, sources: Sequence[Source]
 def test_slices_are_those_of_steps_over_all_records(
     spark_engine: Engine, tmp_path: Path, query: str, seed: int
 ) -> None:
-    walk = Walk(tmp_path / "inputs", seed)
-    for each in walk.sources:
+    sources = walk(tmp_path / "inputs", seed)
+    for each in sources:
         told(each)
-    compared(spark_engine, tmp_path / "steps", query, walk.sources)
+    compared(spark_engine, tmp_path / "steps", query, sources)
 
 
 def test_their_keys_are_not_read(spark_engine: Engine, tmp_path: Path) -> None:
@@ -83,20 +120,43 @@ def test_their_keys_are_not_read(spark_engine: Engine, tmp_path: Path) -> None:
     corrected = [record for pair in halves for record in pair]
     events.add(corrected, ops=[2, 3] * 20)
     read = []
-    (tmp_path / "steps").mkdir()
     for name in ("unknown", "known"):
-        result = Derived(
-            spark_engine,
-            tmp_path / "steps" / name,
-            sql(QUERIES[1]),
-            [events, people],
-            continued=True,
-        )
-        result.step(1, 1)
-        result.step(2, 1)
-        assert result.extent is not None
-        read.append((result.extent.records, [f.read_bytes() for f in result.files]))
+        result = steps(spark_engine, tmp_path / name, QUERIES[1], [events, people], (2, 1))
+        read.append((result.extent, [file.read_bytes() for file in result.files]))
         told(events)
     (unknown, one), (known, other) = read
-    assert known < unknown / 5
+    assert unknown is not None
+    assert known is not None
+    assert known.records < unknown.records / 5
     assert one == other
+
+
+def test_an_input_that_brings_nothing_counts_as_one_without_news(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    events, people = Source(tmp_path, "events", EVENTS), Source(tmp_path, "people", PEOPLE)
+    noon = millis("12:00")
+    events.add([(noon, n, "a", n, 1.0, None, "") for n in range(50)])
+    people.add([(noon, n, "A", "Oslo") for n in range(50)])
+    events.add([(noon, 7, "a", 7, 1.0, None, "")])
+    people.add([(noon, 7, "A", "Oslo"), (noon, 7, "B", "Oslo")], ops=[2, 3])
+    results = []
+    for name in ("unknown", "known"):
+        results.append(steps(spark_engine, tmp_path / name, BY_CITY, [events, people], (2, 2)))
+        told(people)
+    unknown, known = results
+    assert unknown.extent is not None
+    assert "no column of GROUP BY" in unknown.extent.why
+    assert known.extent is not None
+    assert not known.extent.why
+    assert [f.read_bytes() for f in unknown.files] == [f.read_bytes() for f in known.files]
+
+
+def steps(
+    engine: Engine, folder: Path, query: str, sources: Sequence[Source], upto: Sequence[int]
+) -> Derived:
+    """Two steps: the first block of each input, and what came after."""
+    result = Derived(engine, folder, sql(query), sources, continued=True)
+    result.step(*[1] * len(sources))
+    result.step(*upto)
+    return result

@@ -27,7 +27,7 @@ from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.order import committed_form
-from odfbuild.engine.unread_corrections import unread_corrections
+from odfbuild.engine.unread_corrections import without_unread
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.one_by_one import additions_of
@@ -45,6 +45,7 @@ def changes_of_parts(
     `schema` is that of the result. `None` where all records are needed; the extent says why.
     """
     catalyst = Catalyst(spark)
+    task, unread = without_unread(task)
     plan, views = _plan(spark, task)
     additions = additions_of(catalyst, plan, views) if is_appended(task) else None
     if additions is not None and may_be_added(additions, task):
@@ -58,7 +59,7 @@ def changes_of_parts(
         return None, Extent(total, total, str(why))
     folder = task.scratch / "affected"
     folder.mkdir()
-    found = affected(task.inputs, parts, folder, unread_corrections(task))
+    found = affected(task.inputs, parts, folder, unread)
     if found is None:
         return None, Extent(total, total, "many keys are affected, or keys cannot be compared")
     few.tune(spark, {file for each in found.after for file in each.all_files()})
