@@ -1,6 +1,6 @@
 """Corrections among new records that change no column which a query reads.
 
-What such a correction takes back is there (`store.corrections`), so the parts of its keys stay as
+What such a correction retracts is there (`store.corrections`), so the parts of its keys stay as
 they are, unless another new record has the same keys.
 """
 
