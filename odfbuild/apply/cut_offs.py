@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.personal import is_erased_from
 from odfbuild.engine.request import StepInput, is_continued
 from odfbuild.fallbacks import falling_back
 from odfbuild.odf.chain.projection import Projection
@@ -41,9 +40,8 @@ def changes_nothing(transaction: Transaction, inputs: Sequence[StepInput]) -> bo
     if known is None or not known.in_full or known.covered != base.head:
         return False
     stores = [*(each.store for each in inputs), workspace.dataset(transaction.alias)]
-    if not is_continued(state, inputs) or is_erased_from(stores):
-        return False
-    if any(each.withdrawn() for each in stores):
+    # What was withdrawn or erased is missing in what a full step reads.
+    if not is_continued(state, inputs) or any(each.statements() for each in stores):
         return False
     changed = {}
     for each in inputs:

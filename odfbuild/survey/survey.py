@@ -521,7 +521,13 @@ def _pins(
 def _corrections(
     workspace: Workspace, renames: Mapping[str, str], dataset: str
 ) -> Corrections | None:
-    return kept_corrections(workspace.side_cars(renames.get(dataset, dataset)))
+    """What is kept of a dataset, unless some of it was withdrawn or erased."""
+    name = renames.get(dataset, dataset)
+    return (
+        None
+        if workspace.dataset(name).statements()
+        else kept_corrections(workspace.side_cars(name))
+    )
 
 
 class _BlockReader:
