@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from odfbuild.apply.cut_offs import changes_nothing
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import (
@@ -64,7 +65,7 @@ from odfbuild.odf.vocabulary import Vocabulary, vocabulary_of
 from odfbuild.plan.changes.equality import unpinned
 from odfbuild.plan.ways import Computation
 from odfbuild.sql.forecast import expected_mode
-from odfbuild.sql.mode import WINDOWS, Choice
+from odfbuild.sql.mode import WINDOWS, Choice, Mode
 from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
@@ -196,7 +197,8 @@ class Derived(Value):
 
     Of those that were read elsewhere, `counted` says how many records they have.
     `note` says how it was computed, where plans could not tell.
-    `late` counts the records that came behind a window, by input.
+    `late` counts the records that came behind a window, by input. With `in_full`, the records so
+    far are what the query gives for all records of its inputs.
     """
 
     records: int = 0
@@ -204,6 +206,10 @@ class Derived(Value):
     late: Mapping[str, int] = field(default_factory=dict)
     read: frozenset[Path] = frozenset()
     counted: Mapping[Path, int] = field(default_factory=dict)
+    in_full: bool = False
+
+
+_CUT_OFF = Derived(note="no column that its query uses changed: nothing is computed", in_full=True)
 
 
 def stage_transform(
@@ -223,7 +229,9 @@ def stage_transform(
     vocab = vocabulary_of(state.vocab)
     derived = Derived()
     data = told = None
-    if is_computed(state, inputs):
+    if is_computed(state, inputs) and changes_nothing(transaction, inputs):
+        derived = _CUT_OFF
+    elif is_computed(state, inputs):
         base = transaction.base
         history = transaction.workspace.committed(transaction.alias, base) if base else None
         now = transaction.system_time
@@ -247,7 +255,9 @@ def stage_transform(
         note = "; ".join(filter(None, notes))
         late = _late(result.choice, task, inputs)
         read = committed_files(result.read, [each.store for each in inputs])
-        derived = Derived(staged.records if staged else 0, note, late, read)
+        in_full = result.choice.mode is Mode.CHANGELOG and not any(each.limit for each in inputs)
+        records = staged.records if staged else 0
+        derived = Derived(records, note, late, read, in_full=in_full)
     wrong = record_step(transaction, inputs, data, scratch, told)
     return replace(derived, note="; ".join(filter(None, (derived.note, wrong))))
 

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from odfbuild.apply.cut_offs import remember_merge
 from odfbuild.apply.linked_objects import linked_objects
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
@@ -363,6 +364,8 @@ def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None
     state = workspace.projection(alias)
     if state is None or state.schema is None:
         return
+    if merge is not None and merge.COMPARES:
+        remember_merge(workspace, alias, state)
     committed = workspace.committed(alias, state)
     if state.blocks >= merge_slices.MANY:
         merge_slices.keep_merged(committed)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audits
+from odfbuild.apply.cut_offs import remember_step
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.following import Following
@@ -481,6 +482,7 @@ class _Run:
                 transaction, self.engine.get, inputs, scratch, settings
             ) or stage_transform(transaction, self.engine.get, inputs, scratch, planned)
             progress.add(transaction.commit(), derived.records)
+            remember_step(self.workspace, item.name, transaction.base, in_full=derived.in_full)
             progress.read(derived.read, derived.counted)
             progress.late.update(derived.late)
             note = derived.note or note

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import Extent, InputSlices, SliceFile, TransformTask
+from odfbuild.engine.unread_corrections import NOTHING_UNREAD, Unread
 from odfbuild.errors import PlanError
 from odfbuild.records.by_key import RecordsByKey
 from odfbuild.records.key_hash import Hashes, comparable_type, hash_rows
@@ -89,11 +90,19 @@ def check_extent(task: TransformTask, extent: Extent | None, *, in_full: bool) -
     )
 
 
-def affected(inputs: Sequence[InputSlices], parts: Parts, folder: Path) -> Affected | None:
-    """The affected records, in files in `folder`; `None` where these are too many."""
+def affected(
+    inputs: Sequence[InputSlices],
+    parts: Parts,
+    folder: Path,
+    unread: Mapping[str, Unread] = NOTHING_UNREAD,
+) -> Affected | None:
+    """The affected records, in files in `folder`; `None` where these are too many.
+
+    `unread` corrections, by alias of the input, affect none.
+    """
     total = records_of(inputs)
     left = most_affected(total)
-    conditions = _conditions(inputs, parts)
+    conditions = _conditions(inputs, parts, unread)
     if conditions is None:
         return None
     before, after, found = [], [], 0
@@ -211,13 +220,13 @@ class _Times(Value):
 
 
 def _conditions(
-    inputs: Sequence[InputSlices], parts: Parts
+    inputs: Sequence[InputSlices], parts: Parts, unread: Mapping[str, Unread]
 ) -> Mapping[str, Sequence[_Condition]] | None:
     """What affected records of each input have, by its alias; `None`: keys cannot be compared."""
     by_alias = {each.alias: each for each in inputs}
     found: dict[str, list[_Condition]] = {alias: [] for alias in by_alias}
     for space in parts.spaces:
-        conditions = _of_space(by_alias, space)
+        conditions = _of_space(by_alias, space, unread)
         if conditions is None:
             return None
         for reading, condition in zip(space, conditions, strict=True):
@@ -226,7 +235,7 @@ def _conditions(
 
 
 def _of_space(
-    inputs: Mapping[str, InputSlices], space: Sequence[Reading]
+    inputs: Mapping[str, InputSlices], space: Sequence[Reading], unread: Mapping[str, Unread]
 ) -> Sequence[_Condition] | None:
     """The condition for each reading of a space; `None` where no column can be compared."""
     values: list[list[tuple[str, pa.DataType]]] = [[] for _ in space]
@@ -253,7 +262,7 @@ def _of_space(
     times: list[list[pa.Array]] = [[] for _ in cut]
     for number, (reading, condition) in enumerate(zip(space, plain, strict=True)):
         wanted = [*condition.columns, *(names[number] for _, names in cut)]
-        for table in _new_records(inputs[reading.alias], wanted):
+        for table in _new_records(inputs[reading.alias], wanted, unread.get(reading.alias)):
             hashes.append(condition.hashes_of(table))
             for new, (_, names) in zip(times, cut, strict=True):
                 new.append(_times_in(table, names[number]))
@@ -317,15 +326,20 @@ def _offsets(table: pa.Table, each: InputSlices) -> npt.NDArray[np.int64]:
     return found
 
 
-def _new_records(each: InputSlices, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """These columns of the new records, as far as files have them."""
+def _new_records(
+    each: InputSlices, columns: Sequence[str], unread: Unread | None
+) -> Iterator[pa.Table]:
+    """These columns, at least, of the new records, as far as files have them."""
     for file in each.files:
+        known = unread if unread is not None and file.name in unread.files else None
+        more = (known.operation, *known.columns) if known is not None else ()
         with pq.ParquetFile(file, memory_map=True) as source:
-            names = source.schema_arrow.names
-            wanted = [name for name in (*columns, each.vocab.offset) if name in names]
+            names = dict.fromkeys((*columns, *more, each.vocab.offset))
+            wanted = [name for name in names if name in source.schema_arrow.names]
             for group in range(source.num_row_groups):
                 table = source.read_row_group(group, columns=wanted)
-                yield table.filter(pa.array(_offsets(table, each) >= (each.first or 0)))
+                table = table.filter(pa.array(_offsets(table, each) >= (each.first or 0)))
+                yield table if known is None else known.left_out(table)
 
 
 class _Copies:

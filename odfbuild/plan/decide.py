@@ -22,6 +22,7 @@ from odfbuild.plan.changes.policy import refused_by_policy
 from odfbuild.plan.changes.rebuild import as_rebuild
 from odfbuild.plan.columns.evolution import UNCHANGED
 from odfbuild.plan.columns_ahead import ColumnsAhead
+from odfbuild.plan.cut_offs import CutOffs
 from odfbuild.plan.engines import first_of, refused_queries
 from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.inputs import PlanInputs
@@ -62,6 +63,7 @@ class Decider:
         self.appends = Appending(
             self.facts.project.definitions, self.states, given.identities.aliases
         )
+        self.cut_offs = CutOffs(self.facts.corrections, self.facts.memory.lineages)
         self.unborn = {name for name in given.faults if name not in states}
         """Datasets that have no chain, or none that can be read, and will not get one."""
         self.lost = frozenset(self.unborn)
@@ -302,6 +304,7 @@ class Decider:
             corrected=corrected,
             changed=changed,
             elsewhere=self.facts.takes_all,
+            cut_offs=self.cut_offs,
         )
         verdict = _placed_way(verdict, places)
         if verdict.refusal is not None:

@@ -14,6 +14,7 @@ from odfbuild.plan.memory import Memory
 from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition, Project
+from odfbuild.store.corrections import Corrections
 from odfbuild.values import Value
 
 
@@ -128,8 +129,9 @@ class PlanFacts(Value, kw_only=True):
 
     `projections` are the committed chains by alias, `sources` what is known about the polling
     sources of root datasets by alias (absent: not looked at); `slices` answers for those inputs
-    that moved. `refusals` are sources that cannot be ingested by alias, and why. `faults` say what
-    is wrong with datasets, by name, also with definitions and chains that cannot be read.
+    that moved, and `corrections` tells what is kept of a dataset by that name. `refusals` are
+    sources that cannot be ingested by alias, and why. `faults` say what is wrong with datasets, by
+    name, also with definitions and chains that cannot be read.
     `engine_version` is the release that would compute: another one than recorded is said, and no
     reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
     last time and learns what is decided now. `place_of` knows where things stand in definitions,
@@ -150,6 +152,7 @@ class PlanFacts(Value, kw_only=True):
     engine_version: str = ""
     memory: Memory = field(default_factory=lambda: Memory({}, {}))
     takes_all: str = ""
+    corrections: Callable[[str], Corrections | None] = lambda _: None
     place_of: Callable[[Definition], Place] = FileOnly
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None
     unforeseen: Callable[[str, Exception], OdfbuildError] = _raised

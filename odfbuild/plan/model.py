@@ -18,7 +18,7 @@ from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.retention import DueWithdrawal
 from odfbuild.plan.tables import CERTAIN, TablePlan
-from odfbuild.plan.ways import Computation
+from odfbuild.plan.ways import Computation, Way
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.project.model import Definition
 from odfbuild.sql.forecast import expected_mode
@@ -375,5 +375,8 @@ def takes_engine(item: DatasetPlan) -> bool:
     """Whether it is certain to need Spark; a watermark can move by the clock alone."""
     if item.mode == BY_CHECKPOINT or (item.kind is DatasetKind.Root and item.inputs):
         return False  # a program elsewhere computes it, or it is a portal
-    idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
+    pending = item.pending
+    idle = item.kind is DatasetKind.Root and pending is not None and pending.records == 0
+    way = pending.computation if pending is not None else None
+    idle |= way is not None and way.way is Way.NONE
     return Action.RUN in item.actions and not idle

@@ -7,7 +7,7 @@ forward with the next records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
@@ -15,10 +15,11 @@ from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.computation import Reading, computation_of
+from odfbuild.plan.cut_offs import NO_CUT_OFFS, CutOffs, News, why_nothing
 from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
-from odfbuild.plan.ways import Computation
+from odfbuild.plan.ways import Computation, Way
 from odfbuild.sql.bounds import (
     changes_two_at_most,
     keeps_every_record,
@@ -57,12 +58,14 @@ def derivative_verdict(
     corrected: Reason | None = None,
     changed: bool = False,
     elsewhere: str = "",
+    cut_offs: CutOffs = NO_CUT_OFFS,
 ) -> Verdict:
     """Decide about a derivative dataset whose inputs are decided already.
 
     With a reason why it is `corrected` it runs also without news, so that its records follow a
     changed query. `changed`: another transformation is appended before. `elsewhere` says why a
-    changelog takes all records where it is computed, if it does.
+    changelog takes all records where it is computed, if it does; `cut_offs` know of steps that
+    change nothing.
     """
     consumed_of = _consumption(projection, inputs)
     untouched = projection is not None and projection.ever_ran and not corrected
@@ -76,7 +79,15 @@ def derivative_verdict(
         advances.append(advance)
     continued = not changed and projection is not None and not projection.query_waits
     continued &= _made_what_there_is(transform, projection)
-    given = _Given(name, transform, projection, inputs, advances, continued, elsewhere)
+    settled: Mapping[str, str] = {}
+    if continued and not corrected and not elsewhere:
+        settled = _settled(transform, inputs, advances, cut_offs)
+    why = ""
+    if projection is not None and len(settled) == len(inputs):
+        why = why_nothing(settled) if cut_offs.is_in_full(name, projection) else ""
+    given = _Given(
+        name, transform, projection, inputs, advances, continued, elsewhere, settled, why
+    )
     return _decide(given, corrected=corrected)
 
 
@@ -88,6 +99,8 @@ class _Advance(Value):
 
     records: int = 0
     bytes: int = 0
+    files: tuple[str, ...] = ()
+    moves: bool = False
     reason: Reason | None = None
 
 
@@ -125,6 +138,7 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
         return _NOTHING
     if block is None:
         records, size, moves = state.records, state.data_bytes, state.watermark is not None
+        files: tuple[str, ...] = ("",)  # more than can be told of
     else:
         interval = since(each.name, block)
         if interval is None:
@@ -132,6 +146,7 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
         slices = interval.slices
         records = sum(s.offset_interval.end - s.offset_interval.start + 1 for s in slices)
         size = sum(s.size for s in slices)
+        files = tuple(str(s.physical_hash) for s in slices)
         moves = interval.moves_watermark
     if not records and not moves:
         return _NOTHING
@@ -148,14 +163,33 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
         to_block=state.head,
         to_offset=state.last_offset,
     )
-    return _Advance(records, size, reason)
+    return _Advance(records, size, files, moves, reason)
+
+
+def _settled(
+    transform: TransformSql,
+    inputs: Sequence[Input],
+    advances: Sequence[_Advance],
+    cut_offs: CutOffs,
+) -> Mapping[str, str]:
+    """Inputs that certainly bring nothing to the query, by alias, and why."""
+    news = [
+        News(each.name, each.alias, each.state, advance.files)
+        for each, advance in zip(inputs, advances, strict=True)
+        if each.state is not None and not (each.outlook and each.outlook.amount.most != 0)
+    ]
+    return cut_offs.settled(transform, news)
 
 
 _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")
 
 
 class _Given(Value):
-    """What a decision follows from. `continued`: the last step was done with the same query."""
+    """What a decision follows from. `continued`: the last step was done with the same query.
+
+    Inputs that are `settled` (aliases) bring nothing to the query; `why_nothing` says why the step
+    certainly changes nothing, if so.
+    """
 
     name: str
     transform: TransformSql
@@ -164,6 +198,8 @@ class _Given(Value):
     advances: Sequence[_Advance]
     continued: bool
     elsewhere: str
+    settled: Collection[str]
+    why_nothing: str
 
 
 def _decide(given: _Given, *, corrected: Reason | None) -> Verdict:
@@ -189,17 +225,20 @@ def _decide(given: _Given, *, corrected: Reason | None) -> Verdict:
     sure = never_ran or corrected is not None or any(advance.reason for advance in advances)
     sure = certain and (sure or _brings_records(inputs))
     cost = _cost(given, sure=sure)
+    outlook = ExpectedInput(
+        certain=certain,
+        records=cost.brings,
+        exact=cost.brings_exactly,
+        causes=_one_path(reasons),
+        share=cost.share,
+    )
+    moves = any(advance.moves for advance in advances) or any(i.outlook for i in inputs)
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
         pending=cost.pending,
-        outlook=ExpectedInput(
-            certain=certain,
-            records=cost.brings,
-            exact=cost.brings_exactly,
-            causes=_one_path(reasons),
-            share=cost.share,
-        ),
+        # Readers of what changes nothing have nothing to do, unless windows may close.
+        outlook=None if given.why_nothing and not moves else outlook,
     )
 
 
@@ -235,7 +274,10 @@ def _cost(given: _Given, *, sure: bool) -> _Cost:
     any_mode &= not is_remote_release(transform.version)
     mode = Mode.MAP if any_mode else expected_mode(transform).mode
     computation = None
-    if mode is Mode.CHANGELOG:
+    if given.why_nothing:
+        read = Amount()
+        computation = Computation(way=Way.NONE, total=whole.most, why=given.why_nothing)
+    elif mode is Mode.CHANGELOG:
         computation, read = _computation(given)
         if not (sure and all_there):
             read = Amount(0, read.most)
@@ -243,7 +285,9 @@ def _cost(given: _Given, *, sure: bool) -> _Cost:
         read = new if mode in (Mode.MAP, Mode.CHECKPOINT) else Amount(0, whole.most)
     aliases = [each.alias for each in inputs]
     brings = None
-    if mode is not Mode.CHECKPOINT and never_adds_records(transform, aliases):
+    if given.why_nothing:
+        brings = 0
+    elif mode is not Mode.CHECKPOINT and never_adds_records(transform, aliases):
         brings = new.most
         if mode is not Mode.MAP:
             brings = _most_changes(transform, mode, projection, new, whole)
@@ -280,6 +324,7 @@ def _computation(given: _Given) -> tuple[Computation | None, Amount]:
     for each, advance in zip(given.inputs, given.advances, strict=True):
         coming = together([each.outlook]) if each.outlook else Amount()
         new = Amount(advance.records, advance.records) + coming
+        new = Amount() if each.alias in given.settled else new
         readings.append(Reading(each.alias, each.state, new, coming, each.appends))
     return computation_of(
         given.transform,

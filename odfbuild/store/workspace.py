@@ -355,6 +355,10 @@ class Workspace:
         head = state.head if state else None
         return Committed(store, head, self._side_cars / store.name)
 
+    def side_cars(self, alias: str) -> Path:
+        """The folder for the side-cars of a dataset."""
+        return self._side_cars / self.dataset(alias).name
+
     # --- Working ---
 
     def claim(self, aliases: Iterable[str], waiting: Waiting = NOT_WAITING) -> Claim:

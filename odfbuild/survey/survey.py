@@ -31,6 +31,7 @@ from odfbuild.project.model import Config, Definition, Project, has_windows
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.python_gc import paused_collector
+from odfbuild.store.corrections import Corrections, kept_corrections
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.contracts import refused_by_contracts
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
@@ -194,6 +195,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             engine_version=engine_version(),
             takes_all=takes_all(project.config, plan_request.limit),
             memory=memory,
+            corrections=partial(_corrections, workspace, renames),
             place_of=places,
             place_of_check=partial(_place_of_check, project.config),
             unforeseen=unforeseen,
@@ -514,6 +516,18 @@ def _pins(
     outside = {name for dataset in plan.datasets for name in dataset.inputs} - inside
     found = ((name, aliases.get(name.lower())) for name in sorted(outside))
     return tuple((name, projections[alias].head if alias else None) for name, alias in found)
+
+
+def _corrections(
+    workspace: Workspace, renames: Mapping[str, str], dataset: str
+) -> Corrections | None:
+    """What is kept of a dataset, unless some of it was withdrawn or erased."""
+    name = renames.get(dataset, dataset)
+    return (
+        None
+        if workspace.dataset(name).statements()
+        else kept_corrections(workspace.side_cars(name))
+    )
 
 
 class _BlockReader:

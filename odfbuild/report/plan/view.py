@@ -34,7 +34,7 @@ from odfbuild.plan.windows import WindowRecords
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import behind_window, short, size
 from odfbuild.report.forms.yaml_text import yaml_lines
-from odfbuild.report.plan.computation import computation_lines, of_how_many
+from odfbuild.report.plan.computation import computation_lines, cut_off_lines, of_how_many
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
@@ -511,7 +511,7 @@ def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     if counts["refuse"]:
         rest = "apply runs the others" if plan.promotes is None else "no head moves"
         lines.append(f"{count(counts['refuse'], 'dataset')} refused; {rest}.")
-    return lines + _total(plan)
+    return lines + _total(plan) + [*cut_off_lines(plan)]
 
 
 def _of_branch(plan: Plan) -> Iterable[str]:

@@ -243,6 +243,8 @@ class _Select:
         for each in node.walk(prune=lambda part: isinstance(part, exp.Query | exp.Column)):
             if isinstance(each, exp.Column) and not is_unit(each):
                 found.append(self._origins(each))
+            elif isinstance(each, exp.Star) and not _counts_rows(each.parent):
+                raise _NotUnderstood  # a row as the argument of a function
             elif isinstance(each, exp.Query):
                 outer = (self.sources, *self.within.outer)
                 inner = self.follower.query(each, self.within.tables, outer) or ()
@@ -294,6 +296,10 @@ class _Select:
         if not number.name.isdigit() or not 1 <= int(number.name) <= len(items):
             raise _NotUnderstood
         return self.origins_of(items[int(number.name) - 1].unalias())
+
+
+def _counts_rows(node: Any) -> bool:
+    return is_call(node, "count") and len(node.expressions) == 1
 
 
 def _columns(sources: Sources, name: str) -> list[Column]:

@@ -28,6 +28,7 @@ from odfbuild.engine.spark.queries.step import history_views, steps_of, tuned
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.order import committed_form
+from odfbuild.engine.unread_corrections import without_unread
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.one_by_one import additions_of
@@ -46,6 +47,7 @@ def changes_of_parts(
     totals of groups may help.
     """
     catalyst = Catalyst(spark)
+    task, unread = without_unread(task)
     query, plan, views = _plan(spark, task)
     additions = additions_of(catalyst, plan, views) if is_appended(task) else None
     if additions is not None and may_be_added(additions, task):
@@ -64,7 +66,7 @@ def changes_of_parts(
         return None, Extent(total, total, _why(str(why), totals)), totals
     folder = task.scratch / "affected"
     folder.mkdir()
-    records = affected(task.inputs, parts, folder)
+    records = affected(task.inputs, parts, folder, unread)
     if records is None:
         why_all = "many keys are affected, or keys cannot be compared"
         return None, Extent(total, total, _why(why_all, totals)), totals
