@@ -16,7 +16,7 @@ from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.following import Following
-from odfbuild.apply.in_pieces import stage_in_pieces
+from odfbuild.apply.in_pieces import stage_by_executors
 from odfbuild.apply.ingest import (
     Ingested,
     fetch_context,
@@ -477,8 +477,8 @@ class _Run:
             transaction.add(*([release] if release else []))
             planned = item.pending.computation if item.pending is not None else None
             settings = self.project.config.engine
-            derived = stage_in_pieces(
-                transaction, self.engine.get, inputs, scratch, settings
+            derived = stage_by_executors(
+                transaction, self.engine.get, inputs, scratch, settings, planned
             ) or stage_transform(transaction, self.engine.get, inputs, scratch, planned)
             progress.add(transaction.commit(), derived.records)
             progress.read(derived.read, derived.counted)

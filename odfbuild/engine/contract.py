@@ -22,7 +22,7 @@ from odfbuild.values import Value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+    from odfbuild.engine.in_pieces import PiecesTask, WholeTask, WrittenPiece, WrittenStep
     from odfbuild.errors import Location
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
@@ -465,6 +465,13 @@ class Engine(Protocol):
         """Carry out steps by tasks that write their slices to the storage; one for each step.
 
         `None`: they have to be carried out by `transform`, also where that will raise an error.
+        """
+        ...
+
+    def write_whole(self, task: WholeTask) -> WrittenStep | None:
+        """Carry out a step by tasks that read from the storage; one writes the slice there.
+
+        `None`: it has to be carried out by `transform`, also where that will raise an error.
         """
         ...
 

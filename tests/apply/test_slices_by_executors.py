@@ -81,12 +81,91 @@ content:
       inputs: [{datasetRef: fact}]
       transform: {kind: Sql, engine: spark, query: 'SELECT event_time, id + 1 AS next FROM fact'}
 """
+WHOLE = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: label
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: data/*.csv, order: ByName}
+      read:
+        kind: Csv
+        header: true
+        schema: ['event_time TIMESTAMP', 'name STRING', 'label STRING']
+      merge: {kind: Append}
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: labelled
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}, {datasetRef: label}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT f.event_time, f.id, f.price / 3.0D AS third, l.label
+          FROM fact AS f JOIN label AS l ON f.name = l.name
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: totals
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT min(event_time) AS event_time, name, count(*) AS number, sum(price) AS price
+          FROM fact GROUP BY name
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: largest
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: totals}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT max(event_time) AS event_time, number, max(price) AS price
+          FROM totals GROUP BY number
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: windows
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT window.start AS event_time, count(*) AS number, max(id) AS last
+          FROM fact GROUP BY window(event_time, '7 seconds')
+"""
 LATE = (
     DEFINITIONS.rpartition("---")[2]
     .replace("name: all", "name: late")
     .replace("id + 1 AS next", "id - 1 AS previous")
 )
 DERIVED = ("even", "all")
+STEPS_AS_A_WHOLE = ("labelled", "totals", "largest", "windows")
+LABELS = "event_time,name,label\n" + "".join(
+    f"2026-01-01T00:00:00Z,name {number},label {number % 3}\n" for number in range(0, 97, 2)
+)
 pytestmark = pytest.mark.spark
 
 
@@ -164,6 +243,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     (root / "datasets").mkdir(parents=True)
     (root / "data").mkdir()
     (root / "datasets" / "all.yaml").write_text(DEFINITIONS)
+    (root / "datasets" / "whole.yaml").write_text(WHOLE)
+    (root / "data" / "labels.csv").write_text(LABELS)
     with s3_endpoint() as objects, spark_cluster(folder / "cluster", hidden=[hidden]) as master:
         bench = Bench(master, folder, objects)
         bench.configure(root, master="local[2]")
@@ -219,15 +300,15 @@ def records_of(root: Path, name: str) -> pa.Table:
 def by_coordinator(bench: Bench) -> Path:
     """What one JVM here makes of it."""
     root = bench.copy("here", master="local[2]")
-    assert bench.run(root, "apply", "-y", *DERIVED).endswith("\n0")
+    assert bench.run(root, "apply", "-y", *DERIVED, *STEPS_AS_A_WHOLE).endswith("\n0")
     return root
 
 
 @pytest.fixture(scope="module")
 def by_executors(bench: Bench) -> Path:
     """What executors make of it, one slice of the root a step."""
-    root = bench.copy("there", sliceSize="64k")
-    said = bench.run(root, "apply", "-y", *DERIVED)
+    root = bench.copy("there", sliceSize="64k", slices="executors")
+    said = bench.run(root, "apply", "-y", *DERIVED, *STEPS_AS_A_WHOLE)
     assert said.endswith("\n0"), said
     return root
 
@@ -237,6 +318,13 @@ def test_workers_that_share_nothing_make_the_same_records(
 ) -> None:
     for name in DERIVED:
         assert records_of(by_executors, name).equals(records_of(by_coordinator, name))
+
+
+def test_joins_aggregations_and_windows_have_the_heads_of_one_jvm(
+    by_coordinator: Path, by_executors: Path
+) -> None:
+    for name in STEPS_AS_A_WHOLE:
+        assert head(by_executors, name) == head(by_coordinator, name), name
 
 
 def test_each_slice_of_the_input_becomes_a_block(by_coordinator: Path, by_executors: Path) -> None:

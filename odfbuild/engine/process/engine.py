@@ -26,7 +26,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+from odfbuild.engine.in_pieces import PiecesTask, WholeTask, WrittenPiece, WrittenStep
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.process.client import Client, Host
 from odfbuild.errors import Code, EngineError
@@ -99,6 +99,12 @@ class ManyEngines:
         if self._configured(task.transform) is not None:
             return None
         return self._spark.get().write_in_pieces(task)
+
+    def write_whole(self, task: WholeTask) -> WrittenStep | None:
+        """See `contract.Engine`; programs have no executors."""
+        if self._configured(task.transform) is not None:
+            return None
+        return self._spark.get().write_whole(task)
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`; programs tell of no single records."""

@@ -24,7 +24,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+from odfbuild.engine.in_pieces import PiecesTask, WholeTask, WrittenPiece, WrittenStep
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 
 Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
+Stored = TypeVar("Stored", PiecesTask, WholeTask)
 Done = TypeVar("Done")
 
 
@@ -150,6 +151,22 @@ class SparkEngine:
 
     def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
         """See `contract.Engine`."""
+        from odfbuild.engine.spark.pieces.run import write_in_pieces
+
+        return self._by_tasks(task, write_in_pieces)
+
+    def write_whole(self, task: WholeTask) -> WrittenStep | None:
+        """See `contract.Engine`."""
+        from odfbuild.engine.spark.pieces.whole import write_whole
+
+        return self._by_tasks(task, write_whole)
+
+    def _by_tasks(
+        self,
+        task: Stored,
+        work: Callable[[SparkSession, Stored, Path, str], Done | None],
+    ) -> Done | None:
+        """Let tasks in Python carry out `work`; `None` where it is not for them."""
         session = self._session
         if session.remote is not None:
             return None
@@ -162,14 +179,12 @@ class SparkEngine:
                 "`sandbox: off` there, and run only what people whom you trust have defined",
             )
 
-        def work(again: bool) -> Sequence[WrittenPiece] | None:
-            from odfbuild.engine.spark.pieces.run import write_in_pieces
-
+        def carried_out(again: bool) -> Done | None:
             with self.request(task.dataset, task.transform) as spark:
                 now = self._session
-                return write_in_pieces(spark, task, now.scratch, now.settings.address)
+                return work(spark, task, now.scratch, now.settings.address)
 
-        return self._recovery.carry_out(work)
+        return self._recovery.carry_out(carried_out)
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`."""

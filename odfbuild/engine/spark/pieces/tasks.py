@@ -21,9 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfbuild.engine.contract import SliceFile
+from odfbuild.engine.event_windows import EventWindows, count_late
 from odfbuild.engine.in_pieces import StorageAddress
 from odfbuild.engine.slice import write_records
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError
+from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice
 from odfbuild.odf.operation import APPEND
 from odfbuild.odf.timestamp import Timestamp
@@ -48,17 +51,25 @@ REPORT = pa.schema(
     ]
 )
 """What a task tells of the slice that it wrote; times are milliseconds of Unix."""
+LATE = pa.schema([("records", pa.int64())])
+"""What a task tells of late records."""
 SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa.string())])
 """What a worker tells: its release of PyArrow, the bytes of an object, and what it wrote there."""
 
 
 class Reading(Value):
-    """How pieces are read: `layout` is the form in which Spark takes records over."""
+    """How pieces are read: `layout` are the columns and the form in which Spark takes them over.
+
+    With `operations`, records may have been retracted or corrected, too. Else it is an error that
+    says so of the input `alias`.
+    """
 
     pieces: tuple[tuple[DataSlice, ...], ...]
     layout: pa.Schema
     vocab: Vocabulary
     storage: StorageAddress
+    alias: str
+    operations: bool = False
 
 
 class Writing(Value):
@@ -72,11 +83,20 @@ class Writing(Value):
     storage: StorageAddress
 
 
+class Watching(Value):
+    """Slices of an input with the watermarks before them, and the windows that they may miss."""
+
+    slices: tuple[PromisedSlice, ...]
+    vocab: Vocabulary
+    windows: EventWindows
+    storage: StorageAddress
+
+
 # --- Tasks ---
 
 
 def look(
-    storage: StorageAddress, data: DataSlice, token: str, batches: Iterator[pa.RecordBatch]
+    storage: StorageAddress, data: DataSlice | None, token: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Tell of the worker, and whether it may read and write in the storage.
 
@@ -86,7 +106,7 @@ def look(
         pass
     with _told():
         there = _storage(storage)
-        size = there.size("data", data.physical_hash)
+        size = None if data is None else there.size("data", data.physical_hash)
         name = f"{PROBES}/{token}-{_number()}"
         there.write(name, b"odfbuild")
     yield pa.record_batch([[pa.__version__], [size], [name]], schema=SEEN)
@@ -138,7 +158,41 @@ def _number() -> int:
 def _records(
     how: Reading, storage: Storage, data: DataSlice, file: Path
 ) -> Iterator[pa.RecordBatch]:
-    """The records of one object in the form that Spark takes over; all of them are appended."""
+    """The records of one object in the form that Spark takes over."""
+    _fetch(storage, data, file)
+    operation = how.vocab.operation_type
+    rows = 0
+    with pq.ParquetFile(file, pre_buffer=False) as opened:
+        known = opened.schema_arrow.names
+        wanted = [name for name in how.layout.names if name in known]
+        columns = list(dict.fromkeys([*wanted, operation]))
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=columns):
+            appended = pc.equal(batch.column(operation), APPEND)
+            if not how.operations and not pc.all(appended).as_py():
+                raise NeedsOperations(how.alias)
+            rows += batch.num_rows
+            yield _as_spark_takes_it(batch, how.layout)
+    file.unlink()
+    if rows != data.records:
+        raise AssertionError(f"{data.physical_hash} has {rows} records")
+
+
+def late(how: Watching, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many records of slices, whose numbers come in `batches`, came behind a window."""
+    with _told(), _folder() as folder:
+        storage = _storage(how.storage)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data, promised = how.slices[number]
+                file = folder / str(data.physical_hash)
+                _fetch(storage, data, file)
+                found = count_late([SliceFile(file, promised)], how.vocab, how.windows)
+                file.unlink()
+                yield pa.record_batch([[found]], schema=LATE)
+
+
+def _fetch(storage: Storage, data: DataSlice, file: Path) -> None:
+    """Bring an object, whose hash is checked, to a file."""
     if not storage.get("data", data.physical_hash, file):
         raise EngineProblem(
             f"the storage {storage.address} has no object {data.physical_hash}",
@@ -146,17 +200,6 @@ def _records(
             notes=("nothing was committed",),
             help="run `odfbuild storage push` where the data is",
         )
-    operation = how.vocab.operation_type
-    rows = 0
-    with pq.ParquetFile(file, pre_buffer=False) as opened:
-        for batch in opened.iter_batches(_BATCH_ROWS):
-            if pc.any(pc.not_equal(batch.column(operation), APPEND)).as_py():
-                raise NeedsOperations("records were retracted or corrected")
-            rows += batch.num_rows
-            yield _as_spark_takes_it(batch, how.layout)
-    file.unlink()
-    if rows != data.records:
-        raise AssertionError(f"{data.physical_hash} has {rows} records")
 
 
 def _as_spark_takes_it(batch: pa.RecordBatch, layout: pa.Schema) -> pa.RecordBatch:

@@ -85,8 +85,8 @@ def state(
     if not has_operations(files, each.vocab):
         return frame
     is_long = each.last is not None and each.last >= LONG
-    folded = _folded_where_taken(frame, each.vocab) if is_long else _folded(frame, each.vocab)
-    return marked(folded, each.schema)
+    fold = _folded_where_taken if is_long else folded
+    return marked(fold(frame, each.vocab), each.schema)
 
 
 def weight(vocab: Vocabulary) -> str:
@@ -107,7 +107,7 @@ def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
 
 
 def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
-    """`_folded`, where few records of a long history were ever taken away.
+    """`folded`, where few records of a long history were ever taken away.
 
     Only records that may equal one of these are compared with each other, which sorts them.
     """
@@ -123,10 +123,10 @@ def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
     taken = frame.where(removed).selectExpr(f"{mark} AS mark").distinct()
     marks = taken.limit(_FEW_TAKEN + 1).collect() if plain else []
     if not 0 < len(marks) <= _FEW_TAKEN:
-        return _folded(frame, vocab)
+        return folded(frame, vocab)
     is_near = f"{mark} IN ({', '.join(str(row.mark) for row in marks)})"
     others = frame.where(f"NOT {is_near}").selectExpr(*_appended(frame, vocab))
-    return _folded(frame.where(is_near), vocab).unionAll(others)
+    return folded(frame.where(is_near), vocab).unionAll(others)
 
 
 def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
@@ -134,7 +134,8 @@ def _appended(frame: DataFrame, vocab: Vocabulary) -> list[str]:
     return [f"{APPEND} AS {quote(n)}" if n == name else quote(n) for n in frame.columns]
 
 
-def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+def folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+    """The records that are not taken back, all of them appended, whatever their number."""
     system = (vocab.offset, vocab.operation_type, vocab.system_time)
     same = ", ".join(quote(name) for name in frame.columns if name not in system)
     sign = weight(vocab)
