@@ -51,7 +51,11 @@ def stage_by_executors(
     """
     settings = in_force(settings)
     transform = transaction.state.transform
-    if transform is None or not _may(transaction, inputs, settings):
+    if transform is None or not may_use_executors(transaction, settings):
+        return None
+    if not is_computed(transaction.state, inputs) or any(
+        _is_personal(transaction, i) for i in inputs
+    ):
         return None
     if expected_mode(transform.transform).mode is Mode.MAP:
         each = inputs[0]
@@ -117,8 +121,8 @@ def _in_pieces(
     )
 
 
-def _may(transaction: Transaction, inputs: Sequence[StepInput], settings: EngineSettings) -> bool:
-    """Whether executors may compute the step, whatever its size."""
+def may_use_executors(transaction: Transaction, settings: EngineSettings) -> bool:
+    """Whether executors may write slices of a dataset, as settings in force and its rules say."""
     drives_cluster = not (settings.embedded or settings.remote)
     return not (
         transaction.workspace.storage is None
@@ -127,8 +131,6 @@ def _may(transaction: Transaction, inputs: Sequence[StepInput], settings: Engine
         or (settings.slices is SlicesBy.AUTO and not drives_cluster)
         or transaction.audit is not None
         or transaction.workspace.limit is not None
-        or not is_computed(transaction.state, inputs)
-        or any(_is_personal(transaction, each) for each in inputs)
     )
 
 

@@ -22,7 +22,13 @@ from odfbuild.values import Value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.engine.in_pieces import PiecesTask, WholeTask, WrittenPiece, WrittenStep
+    from odfbuild.engine.in_pieces import (
+        PiecesTask,
+        RootTask,
+        WholeTask,
+        WrittenPiece,
+        WrittenStep,
+    )
     from odfbuild.errors import Location
     from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MergeStrategy, ReadStep, SqlQueryStep, TransformSql
@@ -472,6 +478,13 @@ class Engine(Protocol):
         """Carry out a step by tasks that read from the storage; one writes the slice there.
 
         `None`: it has to be carried out by `transform`, also where that will raise an error.
+        """
+        ...
+
+    def write_root(self, task: RootTask) -> Sequence[WrittenPiece] | str:
+        """Read an object of a source by tasks, which write a slice for each piece of it.
+
+        A text says why it has to be read by `ingest`, also where that will raise an error.
         """
         ...
 

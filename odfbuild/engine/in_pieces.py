@@ -9,17 +9,19 @@ back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 
 import pyarrow as pa
 
+from odfbuild.engine.contract import IngestTask
 from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice, TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import Choice
+from odfbuild.store.remote_object import RemoteObject
 from odfbuild.values import Value
 
 
@@ -98,6 +100,27 @@ class WholeTask(Value, kw_only=True):
     first_offset: int
     system_time: Timestamp
     watermark_before: Timestamp | None
+
+
+class RootTask(Value, kw_only=True):
+    """Append the records of `source` to a dataset, as `ingest` says, whose file is not there.
+
+    It is cut into pieces of up to `piece_bytes`, each in the order of its event times.
+    `schema_of` gives the schema of data files for that of a result.
+    """
+
+    ingest: IngestTask
+    source: RemoteObject
+    storage: StorageAddress
+    piece_bytes: int
+    first_offset: int
+    system_time: Timestamp
+    schema_of: Callable[[pa.Schema], pa.Schema]
+
+    @property
+    def dataset(self) -> str:
+        """What the dataset is called."""
+        return self.ingest.dataset
 
 
 class WrittenStep(Value):

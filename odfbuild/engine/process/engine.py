@@ -26,7 +26,13 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, WholeTask, WrittenPiece, WrittenStep
+from odfbuild.engine.in_pieces import (
+    PiecesTask,
+    RootTask,
+    WholeTask,
+    WrittenPiece,
+    WrittenStep,
+)
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.process.client import Client, Host
 from odfbuild.errors import Code, EngineError
@@ -105,6 +111,10 @@ class ManyEngines:
         if self._configured(task.transform) is not None:
             return None
         return self._spark.get().write_whole(task)
+
+    def write_root(self, task: RootTask) -> Sequence[WrittenPiece] | str:
+        """See `contract.Engine`."""
+        return self._spark.get().write_root(task)
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`; programs tell of no single records."""

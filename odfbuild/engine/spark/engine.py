@@ -24,7 +24,13 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, WholeTask, WrittenPiece, WrittenStep
+from odfbuild.engine.in_pieces import (
+    PiecesTask,
+    RootTask,
+    WholeTask,
+    WrittenPiece,
+    WrittenStep,
+)
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
@@ -58,7 +64,7 @@ if TYPE_CHECKING:
 
 
 Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
-Stored = TypeVar("Stored", PiecesTask, WholeTask)
+Stored = TypeVar("Stored", PiecesTask, WholeTask, RootTask)
 Done = TypeVar("Done")
 
 
@@ -161,6 +167,13 @@ class SparkEngine:
 
         return self._by_tasks(task, write_whole)
 
+    def write_root(self, task: RootTask) -> Sequence[WrittenPiece] | str:
+        """See `contract.Engine`."""
+        from odfbuild.engine.spark.pieces.roots import write_root
+
+        done = self._by_tasks(task, write_root)
+        return "Spark Connect computes" if done is None else done
+
     def _by_tasks(
         self,
         task: Stored,
@@ -180,7 +193,8 @@ class SparkEngine:
             )
 
         def carried_out(again: bool) -> Done | None:
-            with self.request(task.dataset, task.transform) as spark:
+            transform = None if isinstance(task, RootTask) else task.transform
+            with self.request(task.dataset, transform) as spark:
                 now = self._session
                 return work(spark, task, now.scratch, now.settings.address)
 

@@ -72,9 +72,11 @@ def write_in_pieces(
     ):
         return None
     seen = task.pieces[0][0]
-    with by_tasks(spark, Workplace(task.dataset, task.storage, scratch, cluster), seen):
-        return _written(spark, task)
-    return None
+    try:
+        with by_tasks(spark, Workplace(task.dataset, task.storage, scratch, cluster), seen):
+            return _written(spark, task)
+    except tasks.NotByTasks:
+        return None
 
 
 class Workplace(Value):
@@ -91,28 +93,18 @@ class Workplace(Value):
 
 @contextmanager
 def by_tasks(spark: SparkSession, place: Workplace, seen: DataSlice | None) -> Iterator[None]:
-    """Let workers run Python in it, which have to see an object, and give their errors a form.
-
-    What comes of `NeedsOperations` is that nothing comes of it.
-    """
+    """Let workers run Python in it, which have to see an object, and give their errors a form."""
     try:
         ship(spark, place.scratch)
         _check_workers(spark, place, seen)
         yield
-    except EngineProblem:
+    except OdfbuildError:
         raise
     except Exception as error:
-        found = told(error, place.cluster)
-        if isinstance(found, tasks.NeedsOperations):
-            return
+        found = tasks.problem_of(str(error)) or _unable(str(error), place.cluster)
         if found is None:
             raise
         raise found from None
-
-
-def told(error: Exception, cluster: str) -> OdfbuildError | None:
-    """What a task told by the error of its job, if that is it."""
-    return tasks.problem_of(str(error)) or _unable(str(error), cluster)
 
 
 def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:

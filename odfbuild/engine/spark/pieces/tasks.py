@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -104,7 +104,7 @@ def look(
     """
     for _ in batches:
         pass
-    with _told():
+    with told_of():
         there = _storage(storage)
         size = None if data is None else there.size("data", data.physical_hash)
         name = f"{PROBES}/{token}-{_number()}"
@@ -114,7 +114,7 @@ def look(
 
 def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The records of pieces, whose numbers come in `batches`, in the order of their offsets."""
-    with _told(), _folder() as folder:
+    with told_of(), own_folder() as folder:
         storage = _storage(how.storage)
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -124,26 +124,33 @@ def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the records of the piece that this task computes, and tell what became of them."""
-    number = _number()
-    with _told(), _folder() as folder:
-        staged = write_records(
-            (each for each in batches if each.num_rows),
-            dataset=how.dataset,
-            schema=how.schema,
-            vocab=how.vocab,
-            first_offset=how.first_offsets[number],
-            system_time=how.system_time,
-            target=folder / "slice.parquet",
-        )
-        if staged is None:
-            told: list[object] = [number, 0, 0, None, None, None]
-        else:
-            data, latest = staged.data, staged.max_event_time
-            # Also where it is there already: what is young is no garbage for others.
-            _storage(how.storage).upload("data", data.physical_hash, staged.path)
-            hashes = [str(data.physical_hash), str(data.logical_hash)]
-            told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
-    yield pa.record_batch([[each] for each in told], schema=REPORT)
+    with told_of(), own_folder() as folder:
+        yield written(how, _number(), (each for each in batches if each.num_rows), folder)
+
+
+def written(
+    how: Writing, number: int, records: Iterable[pa.RecordBatch], folder: Path
+) -> pa.RecordBatch:
+    """Write the records of a piece into the storage; what there is to tell of it."""
+    staged = write_records(
+        records,
+        dataset=how.dataset,
+        schema=how.schema,
+        vocab=how.vocab,
+        first_offset=how.first_offsets[number],
+        system_time=how.system_time,
+        target=folder / "slice.parquet",
+    )
+    if staged is None:
+        told: list[object] = [number, 0, 0, None, None, None]
+    else:
+        data, latest = staged.data, staged.max_event_time
+        # Also where it is there already: what is young is no garbage for others.
+        _storage(how.storage).upload("data", data.physical_hash, staged.path)
+        staged.path.unlink()
+        hashes = [str(data.physical_hash), str(data.logical_hash)]
+        told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
+    return pa.record_batch([[each] for each in told], schema=REPORT)
 
 
 def _number() -> int:
@@ -179,7 +186,7 @@ def _records(
 
 def late(how: Watching, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """How many records of slices, whose numbers come in `batches`, came behind a window."""
-    with _told(), _folder() as folder:
+    with told_of(), own_folder() as folder:
         storage = _storage(how.storage)
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -222,7 +229,7 @@ def _storage(where: StorageAddress) -> Storage:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def own_folder() -> Iterator[Path]:
     """A folder where Spark lets executors put files, or among temporary ones."""
     places = os.environ.get("SPARK_EXECUTOR_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
     place = next((each for each in places.replace(":", ",").split(",") if each), None)
@@ -236,7 +243,11 @@ def _folder() -> Iterator[Path]:
 # --- What goes wrong ---
 
 
-class NeedsOperations(OdfbuildError):
+class NotByTasks(OdfbuildError):
+    """Nothing is wrong, but it has to go through the coordinator."""
+
+
+class NeedsOperations(NotByTasks):
     """Records of the input were retracted or corrected, which this way cannot follow."""
 
 
@@ -245,7 +256,7 @@ class TaskError(RuntimeError):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told_of() -> Iterator[None]:
     """Give errors the form in which they reach the coordinator."""
     try:
         yield

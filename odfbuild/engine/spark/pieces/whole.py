@@ -30,7 +30,6 @@ from odfbuild.engine.spark.pieces.run import (
     check_stored,
     ddl,
     piece_of,
-    told,
     wrong,
 )
 from odfbuild.engine.spark.queries.inputs import folded, weight
@@ -77,17 +76,14 @@ def write_whole(
         return None
     seen = next((data for each in task.inputs for data, _ in each.all_slices), None)
     place = Workplace(task.dataset, task.storage, scratch, cluster)
-    with by_tasks(spark, place, seen):
-        _tune(spark, task)
-        try:
+    _tune(spark, task)
+    try:
+        with by_tasks(spark, place, seen):
             return _Whole(spark, task, found, found.choice).written()
-        except Exception as error:
-            retracting = told(error, cluster)
-            if not isinstance(retracting, tasks.NeedsOperations):
-                raise
-            choice = choose(found.report, found.shape, [retracting.message])
+    except tasks.NeedsOperations as retracting:
+        choice = choose(found.report, found.shape, [retracting.message])
+        with by_tasks(spark, place, seen):
             return _Whole(spark, task, found, choice, retracts=True).written()
-    return None
 
 
 def _request(task: WholeTask, scratch: Path) -> TransformTask:
