@@ -191,12 +191,12 @@ def stage_polled(
         file = scratch / "elsewhere"
         arrival = _arrival(transaction, fetched, file, scratch, config)
         task, source = task_for(transaction, arrival, scratch), fetched.elsewhere.source
-        pieces = written_by_executors(transaction, get_engine, task, source, config.engine)
-        if not isinstance(pieces, str):
+        written = written_by_executors(transaction, get_engine, task, source, config.engine)
+        if pieces := written.pieces:
             add_pieces(transaction, pieces, fetched.state, rule)
             wrote = f"executors wrote {count(len(pieces), 'slice')}"
             return Ingested(sum(e.data.records for e in pieces if e.data is not None), note=wrote)
-        note = f"read through this machine, because {pieces}"
+        note = f"read through this machine, because {written.why}"
         fetched = fetched.here()
     if fetched.file is None:
         _add_event(transaction, None, fetched.state, rule, _recorded(fetched.content))

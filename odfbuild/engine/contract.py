@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         RootTask,
         WholeTask,
         WrittenPiece,
+        WrittenRoot,
         WrittenStep,
     )
     from odfbuild.errors import Location
@@ -481,11 +482,8 @@ class Engine(Protocol):
         """
         ...
 
-    def write_root(self, task: RootTask) -> Sequence[WrittenPiece] | str:
-        """Read an object of a source by tasks, which write a slice for each piece of it.
-
-        A text says why it has to be read by `ingest`, also where that will raise an error.
-        """
+    def write_root(self, task: RootTask) -> WrittenRoot:
+        """Read an object of a source by tasks, which write a slice for each piece of it."""
         ...
 
     def provenance(self, task: ProvenanceTask) -> Provenance:

@@ -123,6 +123,13 @@ class RootTask(Value, kw_only=True):
         return self.ingest.dataset
 
 
+class WrittenRoot(Value):
+    """Slices of the pieces of an object, or else `why` it has to be read by `Engine.ingest`."""
+
+    pieces: tuple[WrittenPiece, ...] = ()
+    why: str = ""
+
+
 class WrittenStep(Value):
     """The slice of a step in the mode of `choice`; `late` are records behind windows, by alias."""
 

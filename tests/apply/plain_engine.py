@@ -28,7 +28,7 @@ from odfbuild.engine.contract import (
     TransformResult,
     TransformTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask
+from odfbuild.engine.in_pieces import PiecesTask, RootTask, WholeTask, WrittenRoot
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -90,6 +90,12 @@ class PlainEngine:
 
     def write_in_pieces(self, task: PiecesTask) -> None:
         """It has no executors."""
+
+    def write_whole(self, task: WholeTask) -> None:
+        """Nor here."""
+
+    def write_root(self, task: RootTask) -> WrittenRoot:
+        return WrittenRoot(why="it has no executors")
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """One by one."""

@@ -14,7 +14,7 @@ from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
 from odfbuild.engine.slice import dataset_schema, write_records
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.pieces import tasks
-from odfbuild.engine.spark.pieces.run import _check_stored, _unable
+from odfbuild.engine.spark.pieces.run import _unable, check_stored
 from odfbuild.errors import EngineProblem, IntegrityError, OdfbuildError, QueryError
 from odfbuild.odf.model import DataSlice, OffsetInterval, SqlQueryStep, TransformSql
 from odfbuild.odf.multihash import Multihash
@@ -62,7 +62,7 @@ def stored(where: StorageAddress, records: pa.Table) -> DataSlice:
 
 def read(where: StorageAddress, layout: pa.Schema, *pieces: tuple[DataSlice, ...]) -> pa.Table:
     """The records of all pieces, each of which a task is asked for."""
-    how = tasks.Reading(pieces, layout, VOCAB, where)
+    how = tasks.Reading(pieces, layout, VOCAB, where, "a")
     return pa.Table.from_batches(list(tasks.read(how, numbers(len(pieces)))), layout)
 
 
@@ -249,10 +249,10 @@ def task(where: StorageAddress, *pieces: tuple[DataSlice, ...]) -> PiecesTask:
 
 def test_a_slice_that_is_not_in_the_storage_is_not_committed(where: StorageAddress) -> None:
     data = stored(where, RECORDS)
-    _check_stored(task(where), [WrittenPiece(data), WrittenPiece(None)])
+    check_stored("a", where, [WrittenPiece(data), WrittenPiece(None)])
     storage(where).discard(f"data/{data.physical_hash}")
     with pytest.raises(EngineProblem) as caught:
-        _check_stored(task(where), [WrittenPiece(data)])
+        check_stored("a", where, [WrittenPiece(data)])
     assert caught.value.code == "E1683"
     assert "is not there" in caught.value.notes[0]
 

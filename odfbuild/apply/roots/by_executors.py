@@ -15,7 +15,7 @@ from odfbuild.apply.roots.events import data_event
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask
-from odfbuild.engine.in_pieces import RootTask, StorageAddress, WrittenPiece
+from odfbuild.engine.in_pieces import RootTask, StorageAddress, WrittenPiece, WrittenRoot
 from odfbuild.engine.personal import scope_of
 from odfbuild.engine.settings import EngineSettings, SlicesBy, bytes_of, in_force
 from odfbuild.odf.model import SetPollingSource, SourceState
@@ -56,11 +56,8 @@ def written_by_executors(
     ingest: IngestTask,
     source: RemoteObject,
     settings: EngineSettings,
-) -> Sequence[WrittenPiece] | str:
-    """The slices of an object, piece by piece; a text says why it has to come here.
-
-    Adds nothing but the schema.
-    """
+) -> WrittenRoot:
+    """The slices of an object, piece by piece. Adds nothing but the schema."""
     storage = transaction.workspace.storage
     assert storage is not None, "asked by `stays`"
     state = transaction.state

@@ -31,6 +31,7 @@ from odfbuild.engine.in_pieces import (
     RootTask,
     WholeTask,
     WrittenPiece,
+    WrittenRoot,
     WrittenStep,
 )
 from odfbuild.engine.lazy import LazyEngine
@@ -112,7 +113,7 @@ class ManyEngines:
             return None
         return self._spark.get().write_whole(task)
 
-    def write_root(self, task: RootTask) -> Sequence[WrittenPiece] | str:
+    def write_root(self, task: RootTask) -> WrittenRoot:
         """See `contract.Engine`."""
         return self._spark.get().write_root(task)
 

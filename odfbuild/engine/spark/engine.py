@@ -29,6 +29,7 @@ from odfbuild.engine.in_pieces import (
     RootTask,
     WholeTask,
     WrittenPiece,
+    WrittenRoot,
     WrittenStep,
 )
 from odfbuild.engine.precision import micros_of_step
@@ -167,12 +168,11 @@ class SparkEngine:
 
         return self._by_tasks(task, write_whole)
 
-    def write_root(self, task: RootTask) -> Sequence[WrittenPiece] | str:
+    def write_root(self, task: RootTask) -> WrittenRoot:
         """See `contract.Engine`."""
         from odfbuild.engine.spark.pieces.roots import write_root
 
-        done = self._by_tasks(task, write_root)
-        return "Spark Connect computes" if done is None else done
+        return self._by_tasks(task, write_root) or WrittenRoot(why="Spark Connect computes")
 
     def _by_tasks(
         self,

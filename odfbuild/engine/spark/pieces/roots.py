@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.in_pieces import RootTask, WrittenPiece
+from odfbuild.engine.in_pieces import RootTask, WrittenPiece, WrittenRoot
 from odfbuild.engine.spark.merging.in_memory import appended_schema
 from odfbuild.engine.spark.pieces import root_tasks
 from odfbuild.engine.spark.pieces.run import (
@@ -36,20 +36,18 @@ from odfbuild.store.remote_object import OpenedObject
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOOK = 64 << 10
+_LOOK = 8 << 10
 """Bytes that are read at a time where the end of a line is looked for."""
 _LONGEST_LINE = 16 << 20
 _Piece = tuple[int, int]
 
 
-def write_root(
-    spark: SparkSession, task: RootTask, scratch: Path, cluster: str
-) -> Sequence[WrittenPiece] | str:
+def write_root(spark: SparkSession, task: RootTask, scratch: Path, cluster: str) -> WrittenRoot:
     """See `contract.Engine`."""
     ingest = task.ingest
     schema, columns = appended_schema(ingest), declared_columns(ingest.read)
     if schema is None or columns is None or not all(map(is_alike, columns)):
-        return "its definition is not that simple"
+        return WrittenRoot(why="its definition is not that simple")
     place = Workplace(task.dataset, task.storage, scratch, cluster)
     try:
         with root_tasks.reading(task.source, task.dataset) as opened:
@@ -64,9 +62,9 @@ def write_root(
             pieces,
         )
         with by_tasks(spark, place, None):
-            return _written(spark, task, how, counts, task.schema_of(schema))
+            return WrittenRoot(_written(spark, task, how, counts, task.schema_of(schema)))
     except NotByTasks as error:
-        return error.message
+        return WrittenRoot(why=error.message)
 
 
 def _written(
