@@ -60,8 +60,9 @@ SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa
 class Reading(Value):
     """How pieces are read: `layout` are the columns and the form in which Spark takes them over.
 
-    With `operations`, records may have been retracted or corrected, too. Else it is an error that
-    says so of the input `alias`.
+    Of these only `columns` are read, if that is said; others are empty. With `operations`, records
+    may have been retracted or corrected, too. Else it is an error that says so of the input
+    `alias`.
     """
 
     pieces: tuple[tuple[DataSlice, ...], ...]
@@ -70,6 +71,7 @@ class Reading(Value):
     storage: StorageAddress
     alias: str
     operations: bool = False
+    columns: frozenset[str] | None = None
 
 
 class Writing(Value):
@@ -170,7 +172,7 @@ def _records(
     operation = how.vocab.operation_type
     rows = 0
     with pq.ParquetFile(file, pre_buffer=False) as opened:
-        known = opened.schema_arrow.names
+        known = {*opened.schema_arrow.names} & (how.columns or {*how.layout.names})
         wanted = [name for name in how.layout.names if name in known]
         columns = list(dict.fromkeys([*wanted, operation]))
         for batch in opened.iter_batches(_BATCH_ROWS, columns=columns):

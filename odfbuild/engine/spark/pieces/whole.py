@@ -18,12 +18,12 @@ import pyarrow as pa
 from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.event_windows import windows_of
 from odfbuild.engine.in_pieces import StoredInput, WholeTask, WrittenPiece, WrittenStep
-from odfbuild.engine.personal import read_columns
 from odfbuild.engine.precision import micros_in
-from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.catalyst import Catalyst, optimised_plan_of
 from odfbuild.engine.spark.internals.process import set_up
 from odfbuild.engine.spark.internals.records import empty_frame, layout_of
 from odfbuild.engine.spark.pieces import tasks
+from odfbuild.engine.spark.pieces.columns import columns_read
 from odfbuild.engine.spark.pieces.run import (
     Workplace,
     by_tasks,
@@ -32,11 +32,13 @@ from odfbuild.engine.spark.pieces.run import (
     piece_of,
     wrong,
 )
+from odfbuild.engine.spark.queries.checked import known_plan
 from odfbuild.engine.spark.queries.inputs import folded, weight
 from odfbuild.engine.spark.queries.modes import changelog, stream
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
 from odfbuild.engine.spark.queries.modes.shape import Windowed, inputs_of
 from odfbuild.engine.spark.queries.step import steps_of
+from odfbuild.engine.spark.queries.ties import is_collated
 from odfbuild.engine.spark.queries.transform import Decision, decide
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results.frames import in_views, marked, quote, union
@@ -72,7 +74,8 @@ def write_whole(
     ):
         return None
     found = decide(spark, _request(task, scratch))
-    if found.choice.mode is Mode.MAP:
+    output = known_plan(found.report).output
+    if found.choice.mode is Mode.MAP or any(map(is_collated, output)):
         return None
     seen = next((data for each in task.inputs for data, _ in each.all_slices), None)
     place = Workplace(task.dataset, task.storage, scratch, cluster)
@@ -127,8 +130,9 @@ class _Whole:
         self._spark, self._task, self._found, self._choice = spark, task, found, choice
         self._retracts = retracts
         self._catalyst = Catalyst(spark)
-        schemas = {each.alias: each.schema for each in task.inputs}
-        self._is_read = read_columns(task.transform, schemas)
+        self._columns: frozenset[str] | None = None
+        if not retracts:  # which records were taken back is told by all of their columns
+            self._columns = self._read_columns()
 
     def written(self) -> WrittenStep | None:
         """What one task writes of the result."""
@@ -184,7 +188,7 @@ class _Whole:
         """The result so far, with weights as `changelog.MORE`."""
         task, operation = self._task, self._task.vocab.operation_type
         wanted = pa.schema([task.schema.field(name) for name in (*names, operation)])
-        before = self._frame(task.previous, wanted, task.vocab, operations=True)
+        before = self._frame(task.previous, wanted, task.vocab)
         return before.selectExpr(*map(quote, names), f"{weight(task.vocab)} AS {changelog.MORE}")
 
     def _windows(self, shape: Windowed) -> DataFrame | None:
@@ -246,31 +250,21 @@ class _Whole:
 
     # --- Records ---
 
+    def _read_columns(self) -> frozenset[str]:
+        """The names of the columns that the query reads of any input, as the optimiser finds."""
+        self._show(self._task.inputs, [each.all_slices for each in self._task.inputs])
+        _, result = result_of(self._spark, steps_of(self._found.task.transform))
+        times = {each.vocab.event_time for each in self._task.inputs}
+        return columns_read(optimised_plan_of(result)) | times
+
     def _records(self, each: StoredInput, slices: _Slices) -> DataFrame:
-        """Records of an input, with the columns that are needed."""
-        needed = {each.vocab.event_time}
-        schema = pa.schema(
-            [
-                field
-                for field in each.schema
-                # Which records were taken back is told by all of their columns.
-                if self._retracts or field.name in needed or self._is_read(each.alias, field.name)
-            ]
-        )
-        chosen = [data for data, _ in slices]
-        operations = self._retracts
-        return self._frame(chosen, schema, each.vocab, each.alias, operations=operations)
+        """Records of an input; columns that nobody reads are empty."""
+        return self._frame([data for data, _ in slices], each.schema, each.vocab, each.alias)
 
     def _frame(
-        self,
-        slices: Sequence[DataSlice],
-        schema: pa.Schema,
-        vocab: Vocabulary,
-        alias: str = "",
-        *,
-        operations: bool,
+        self, slices: Sequence[DataSlice], schema: pa.Schema, vocab: Vocabulary, alias: str = ""
     ) -> DataFrame:
-        """The records of slices, a partition for each."""
+        """The records of slices, a partition for each; without `alias` those of the result."""
         shape, size = in_views(schema, vocab), len(slices)
         if not slices:
             return marked(empty_frame(self._spark, shape), schema)
@@ -280,7 +274,8 @@ class _Whole:
             vocab,
             self._task.storage,
             alias,
-            operations,
+            operations=self._retracts or not alias,
+            columns=self._columns if alias else None,
         )
         numbers = self._spark.range(0, size, 1, size)
         return marked(numbers.mapInArrow(partial(tasks.read, how), shape), schema)
