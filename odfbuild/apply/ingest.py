@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from odfbuild.apply.data_event import data_event
 from odfbuild.apply.linked_objects import linked_objects
-from odfbuild.apply.roots.by_executors import add_pieces, stays, written_by_executors
-from odfbuild.apply.roots.events import data_event
+from odfbuild.apply.root_pieces import add_pieces, stays, written_by_executors
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction

@@ -482,8 +482,11 @@ class Engine(Protocol):
         """
         ...
 
-    def write_root(self, task: RootTask) -> WrittenRoot:
-        """Read an object of a source by tasks, which write a slice for each piece of it."""
+    def write_root(self, ingest: IngestTask, task: RootTask) -> WrittenRoot:
+        """Read an object of a source by tasks, which write a slice for each piece of it.
+
+        `ingest` says how it is read; its file is not there.
+        """
         ...
 
     def provenance(self, task: ProvenanceTask) -> Provenance:

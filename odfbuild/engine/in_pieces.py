@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import IngestTask
 from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice, TransformSql
 from odfbuild.odf.timestamp import Timestamp
@@ -103,24 +102,19 @@ class WholeTask(Value, kw_only=True):
 
 
 class RootTask(Value, kw_only=True):
-    """Append the records of `source` to a dataset, as `ingest` says, whose file is not there.
+    """Append the records of `source` to `dataset`.
 
     It is cut into pieces of up to `piece_bytes`, each in the order of its event times.
     `schema_of` gives the schema of data files for that of a result.
     """
 
-    ingest: IngestTask
+    dataset: str
     source: RemoteObject
     storage: StorageAddress
     piece_bytes: int
     first_offset: int
     system_time: Timestamp
     schema_of: Callable[[pa.Schema], pa.Schema]
-
-    @property
-    def dataset(self) -> str:
-        """What the dataset is called."""
-        return self.ingest.dataset
 
 
 class WrittenRoot(Value):

@@ -94,7 +94,7 @@ class PlainEngine:
     def write_whole(self, task: WholeTask) -> None:
         """Nor here."""
 
-    def write_root(self, task: RootTask) -> WrittenRoot:
+    def write_root(self, ingest: IngestTask, task: RootTask) -> WrittenRoot:
         return WrittenRoot(why="it has no executors")
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:

@@ -113,9 +113,9 @@ class ManyEngines:
             return None
         return self._spark.get().write_whole(task)
 
-    def write_root(self, task: RootTask) -> WrittenRoot:
+    def write_root(self, ingest: IngestTask, task: RootTask) -> WrittenRoot:
         """See `contract.Engine`."""
-        return self._spark.get().write_root(task)
+        return self._spark.get().write_root(ingest, task)
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`; programs tell of no single records."""

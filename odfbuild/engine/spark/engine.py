@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -168,11 +169,12 @@ class SparkEngine:
 
         return self._by_tasks(task, write_whole)
 
-    def write_root(self, task: RootTask) -> WrittenRoot:
+    def write_root(self, ingest: IngestTask, task: RootTask) -> WrittenRoot:
         """See `contract.Engine`."""
         from odfbuild.engine.spark.pieces.roots import write_root
 
-        return self._by_tasks(task, write_root) or WrittenRoot(why="Spark Connect computes")
+        done = self._by_tasks(task, partial(write_root, ingest))
+        return done or WrittenRoot(why="Spark Connect computes")
 
     def _by_tasks(
         self,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
-from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators, check_size
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.result import Elsewhere, Fetched, etag
 from odfbuild.ingest.secrets import library_words, scrub
@@ -68,6 +68,7 @@ def where_it_is(
     source = RemoteObject(address, about.total, about.etag)
     if not context.stays(source):
         return bring()
+    check_size(about.total, context.settings.max_bytes, there.display_name)
     return replace(there, elsewhere=Elsewhere(source, bring))
 
 

@@ -6,7 +6,7 @@ by its row groups. The coordinator looks at the places where it cuts, and at foo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.in_pieces import RootTask, WrittenPiece, WrittenRoot
 from odfbuild.engine.spark.merging.in_memory import appended_schema
 from odfbuild.engine.spark.pieces import root_tasks
@@ -29,7 +30,7 @@ from odfbuild.engine.spark.pieces.run import (
 from odfbuild.engine.spark.pieces.tasks import REPORT, NotByTasks, Writing
 from odfbuild.engine.spark.reading.plain_columns import Unclear, separator_of
 from odfbuild.engine.spark.results.local_rows import is_alike
-from odfbuild.odf.model import ReadStepCsv, ReadStepParquet
+from odfbuild.odf.model import ReadStep, ReadStepCsv, ReadStepParquet
 from odfbuild.odf.schema.arrow_schema import declared_columns
 from odfbuild.store.remote_object import OpenedObject
 
@@ -42,16 +43,17 @@ _LONGEST_LINE = 16 << 20
 _Piece = tuple[int, int]
 
 
-def write_root(spark: SparkSession, task: RootTask, scratch: Path, cluster: str) -> WrittenRoot:
+def write_root(
+    ingest: IngestTask, spark: SparkSession, task: RootTask, scratch: Path, cluster: str
+) -> WrittenRoot:
     """See `contract.Engine`."""
-    ingest = task.ingest
     schema, columns = appended_schema(ingest), declared_columns(ingest.read)
     if schema is None or columns is None or not all(map(is_alike, columns)):
         return WrittenRoot(why="its definition is not that simple")
     place = Workplace(task.dataset, task.storage, scratch, cluster)
     try:
         with root_tasks.reading(task.source, task.dataset) as opened:
-            pieces, counts = _cut(opened, task, columns)
+            pieces, counts = _cut(opened, ingest.read, task, columns)
         how = root_tasks.ReadingRoot(
             task.dataset,
             task.source,
@@ -62,7 +64,15 @@ def write_root(spark: SparkSession, task: RootTask, scratch: Path, cluster: str)
             pieces,
         )
         with by_tasks(spark, place, None):
-            return WrittenRoot(_written(spark, task, how, counts, task.schema_of(schema)))
+            writing = partial(
+                Writing,
+                task.dataset,
+                task.schema_of(schema),
+                ingest.vocab,
+                system_time=task.system_time,
+                storage=task.storage,
+            )
+            return WrittenRoot(_written(spark, task, how, counts, writing))
     except NotByTasks as error:
         return WrittenRoot(why=error.message)
 
@@ -72,7 +82,7 @@ def _written(
     task: RootTask,
     how: root_tasks.ReadingRoot,
     counts: Sequence[int] | None,
-    schema: pa.Schema,
+    writing: Callable[[tuple[int, ...]], Writing],
 ) -> tuple[WrittenPiece, ...]:
     size = len(how.pieces)
     numbers = spark.range(0, size, 1, size)
@@ -83,10 +93,8 @@ def _written(
             raise wrong(task.dataset, f"of {size} pieces {len(rows)} were counted")
         counts = [found[number] for number in range(size)]
     offsets = tuple(accumulate(counts, initial=task.first_offset))
-    writing = Writing(
-        task.dataset, schema, task.ingest.vocab, offsets, task.system_time, task.storage
-    )
-    rows = numbers.mapInArrow(partial(root_tasks.write, how, writing), ddl(REPORT)).collect()
+    write = partial(root_tasks.write, how, writing(offsets))
+    rows = numbers.mapInArrow(write, ddl(REPORT)).collect()
     if sorted((row.piece, row.records) for row in rows) != [*enumerate(counts)]:
         raise wrong(task.dataset, "pieces have other records than were counted")
     by_number = {row.piece: row for row in rows}
@@ -96,10 +104,10 @@ def _written(
 
 
 def _cut(
-    opened: OpenedObject, task: RootTask, columns: pa.Schema
+    opened: OpenedObject, read: ReadStep, task: RootTask, columns: pa.Schema
 ) -> tuple[tuple[_Piece, ...], Sequence[int] | None]:
     """The pieces of an object, and how many records each has, if that is known."""
-    read, most = task.ingest.read, task.piece_bytes
+    most = task.piece_bytes
     if isinstance(read, ReadStepParquet):
         return _row_groups(opened, most, columns)
     separator, size = separator_of(read), task.source.size

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from odfbuild.apply.data_event import data_event
 from odfbuild.apply.in_pieces import may_use_executors
-from odfbuild.apply.roots.events import data_event
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask
@@ -64,7 +64,7 @@ def written_by_executors(
     last = state.last_offset
     vocab = vocabulary_of(state.vocab)
     task = RootTask(
-        ingest=ingest,
+        dataset=transaction.alias,
         source=source,
         storage=StorageAddress(storage.address, storage.root),
         piece_bytes=bytes_of(in_force(settings).slice_size),
@@ -72,7 +72,7 @@ def written_by_executors(
         system_time=transaction.system_time,
         schema_of=partial(ensure_schema, transaction, vocab=vocab),
     )
-    return engine().write_root(task)
+    return engine().write_root(ingest, task)
 
 
 def add_pieces(
