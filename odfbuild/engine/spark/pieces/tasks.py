@@ -269,7 +269,7 @@ def told_of() -> Iterator[None]:
 
 def _of_worker(error: OdfbuildError) -> OdfbuildError:
     """E1682 in place of an error of the machine, which is the worker's and not ours."""
-    if not isinstance(error, EnvironmentProblem) or error.code == Code.WORKER_WITHOUT_STORAGE:
+    if not isinstance(error, EnvironmentProblem) or isinstance(error, EngineProblem):
         return error
     return EngineProblem(
         f"a worker cannot use the storage: {error.message}",
