@@ -53,20 +53,23 @@ def stage_by_executors(
     transform = transaction.state.transform
     if transform is None or not may_use_executors(transaction, settings):
         return None
-    if not is_computed(transaction.state, inputs) or any(
-        _is_personal(transaction, i) for i in inputs
-    ):
+    is_personal = any(_is_personal(transaction, each) for each in inputs)
+    size = sum(data.size for each in inputs for data in each.step.slices)
+    # Of few new records, the coordinator may find that few of the others are needed.
+    is_large = settings.slices is SlicesBy.EXECUTORS or size > bytes_of(settings.slice_size)
+    if is_personal or not is_large or not is_computed(transaction.state, inputs):
         return None
     if expected_mode(transform.transform).mode is Mode.MAP:
         each = inputs[0]
-        if len(inputs) > 1 or not _is_for_executors(settings, [each.step.slices], [each.store]):
+        if len(inputs) > 1 or not size or not _are_stored(each.store, each.step.slices):
             return None
         return _in_pieces(transaction, engine, each, scratch, settings)
     if computation is not None and (computation.most_records or computation.never_in_full):
         return None
     step = StoredStep(transaction, inputs)
     stores = [*(each.store for each in inputs), transaction.workspace.dataset(transaction.alias)]
-    return step.stage(engine, scratch) if _is_for_executors(settings, step.slices, stores) else None
+    stored = all(_are_stored(*each) for each in zip(stores, step.slices, strict=True))
+    return step.stage(engine, scratch) if stored and any(step.slices) else None
 
 
 def _in_pieces(
@@ -80,7 +83,7 @@ def _in_pieces(
     pieces = _pieces(each, bytes_of(settings.slice_size))
     storage = transaction.workspace.storage
     transform = transaction.state.transform
-    assert storage is not None and transform is not None, "asked by `_cut`"
+    assert storage is not None and transform is not None, "asked before"
     vocab = vocabulary_of(transaction.state.vocab)
     view = InputSlices(
         alias=each.alias,
@@ -132,18 +135,6 @@ def may_use_executors(transaction: Transaction, settings: EngineSettings) -> boo
         or transaction.audit is not None
         or transaction.workspace.limit is not None
     )
-
-
-def _is_for_executors(
-    settings: EngineSettings,
-    slices: Sequence[Sequence[DataSlice]],
-    stores: Sequence[DatasetStore],
-) -> bool:
-    """Whether a step is large enough, and the storage has the `slices` of each of `stores`."""
-    size = sum(data.size for some in slices for data in some)
-    large = settings.slices is SlicesBy.EXECUTORS or size > bytes_of(settings.slice_size)
-    stored = zip(stores, slices, strict=True)
-    return size > 0 and large and all(_are_stored(store, some) for store, some in stored)
 
 
 def _is_personal(transaction: Transaction, each: StepInput) -> bool:
