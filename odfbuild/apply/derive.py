@@ -248,7 +248,7 @@ def stage_transform(
         staged = stage_slice(transaction, result, vocab, scratch)
         data = staged.data if staged else None
         notes = (
-            _other_than_planned(task.transform, result.choice),
+            other_than_planned(task.transform, result.choice),
             result.note,
             result.extent.note if result.extent else "",
         )
@@ -363,7 +363,8 @@ def _sampled(inputs: Sequence[StepInput]) -> list[str]:
     return [str(each.step.dataset_id) for each in found]
 
 
-def _other_than_planned(transform: TransformSql, choice: Choice) -> str:
+def other_than_planned(transform: TransformSql, choice: Choice) -> str:
+    """What is to be said of a mode that the text of the query does not tell."""
     if choice.mode is expected_mode(transform).mode:
         return ""
     return f"kept up to date as {choice.mode.value}: {choice.reason}"

@@ -1,9 +1,10 @@
-"""Run a step of a derivative as several, whose slices executors make in the project's storage.
+"""Run a step of a derivative by executors, which read and write in the project's storage.
 
-For queries that handle each record alone, over one input whose objects are in the storage: there a
-step over many slices gives the records that steps over one slice each give. Each of them is an
-`ExecuteTransform` that can be verified alone; all of them are committed together. Whether a step is
-cut follows from the sizes that chains tell. Anything else goes through the coordinator.
+For queries that handle each record alone, over one input: there a step over many slices gives the
+records that steps over one slice each give, so it is run as several. Each of them is an
+`ExecuteTransform` that can be verified alone; all of them are committed together. Steps of other
+queries are run as they are (`whole_steps`). Whether executors do it follows from the sizes that
+chains tell. Anything else goes through the coordinator.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from odfbuild.apply.derive import Derived, record_step
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
+from odfbuild.apply.whole_steps import StoredStep
 from odfbuild.engine.contract import Engine, InputSlices, ValidateTask
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress
 from odfbuild.engine.personal import scope_of
@@ -25,6 +27,7 @@ from odfbuild.odf.chain.step import InputStep, in_pieces, interval_between
 from odfbuild.odf.model import DataSlice
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.plan.ways import Computation
 from odfbuild.sql.forecast import expected_mode
 from odfbuild.sql.mode import Mode
 from odfbuild.store.dataset import DatasetStore
@@ -33,26 +36,54 @@ from odfbuild.wording import count
 _ASKED_AT_ONCE = 8
 
 
-def stage_in_pieces(
+def stage_by_executors(
     transaction: Transaction,
     engine: Callable[[], Engine],
     inputs: Sequence[StepInput],
     scratch: Path,
     settings: EngineSettings,
+    computation: Computation | None = None,
 ) -> Derived | None:
-    """Run the steps that `inputs` are cut into, and add their events.
+    """Run a step, or the steps that it is cut into, and add the events.
 
     `None`: nothing was added but perhaps the schema, and `stage_transform` is to do it. Raises as
     that does, and `EngineProblem` E1680 to E1684 where workers cannot do it.
     """
     settings = in_force(settings)
-    each = _cut(transaction, inputs, settings)
-    if each is None:
+    transform = transaction.state.transform
+    if transform is None or not may_use_executors(transaction, settings):
         return None
+    is_personal = any(_is_personal(transaction, each) for each in inputs)
+    size = sum(data.size for each in inputs for data in each.step.slices)
+    # Of few new records, the coordinator may find that few of the others are needed.
+    is_large = settings.slices is SlicesBy.EXECUTORS or size > bytes_of(settings.slice_size)
+    if is_personal or not is_large or not is_computed(transaction.state, inputs):
+        return None
+    if expected_mode(transform.transform).mode is Mode.MAP:
+        each = inputs[0]
+        if len(inputs) > 1 or not size or not _are_stored(each.store, each.step.slices):
+            return None
+        return _in_pieces(transaction, engine, each, scratch, settings)
+    if computation is not None and (computation.most_records or computation.never_in_full):
+        return None
+    step = StoredStep(transaction, inputs)
+    stores = [*(each.store for each in inputs), transaction.workspace.dataset(transaction.alias)]
+    stored = all(_are_stored(*each) for each in zip(stores, step.slices, strict=True))
+    return step.stage(engine, scratch) if stored and any(step.slices) else None
+
+
+def _in_pieces(
+    transaction: Transaction,
+    engine: Callable[[], Engine],
+    each: StepInput,
+    scratch: Path,
+    settings: EngineSettings,
+) -> Derived | None:
+    """Run a step as one for each piece of its input."""
     pieces = _pieces(each, bytes_of(settings.slice_size))
     storage = transaction.workspace.storage
     transform = transaction.state.transform
-    assert storage is not None and transform is not None, "asked by `_cut`"
+    assert storage is not None and transform is not None, "asked before"
     vocab = vocabulary_of(transaction.state.vocab)
     view = InputSlices(
         alias=each.alias,
@@ -100,33 +131,17 @@ def stage_in_pieces(
     )
 
 
-def _cut(
-    transaction: Transaction, inputs: Sequence[StepInput], settings: EngineSettings
-) -> StepInput | None:
-    """The input of a step that executors may do piece by piece, if it is one."""
-    transform, storage = transaction.state.transform, transaction.workspace.storage
-    asked = settings.slices
+def may_use_executors(transaction: Transaction, settings: EngineSettings) -> bool:
+    """Whether executors may write slices of a dataset, as settings in force and its rules say."""
     drives_cluster = not (settings.embedded or settings.remote)
-    if (
-        storage is None
-        or transform is None
+    return not (
+        transaction.workspace.storage is None
         or settings.remote
-        or asked is SlicesBy.COORDINATOR
-        or (asked is SlicesBy.AUTO and not drives_cluster)
-        or len(inputs) != 1
+        or settings.slices is SlicesBy.COORDINATOR
+        or (settings.slices is SlicesBy.AUTO and not drives_cluster)
         or transaction.audit is not None
         or transaction.workspace.limit is not None
-        or not is_computed(transaction.state, inputs)
-        or expected_mode(transform.transform).mode is not Mode.MAP
-    ):
-        return None
-    (each,) = inputs
-    slices = each.step.slices
-    size = sum(data.size for data in slices)
-    large = asked is SlicesBy.EXECUTORS or size > bytes_of(settings.slice_size)
-    if not slices or not large or _is_personal(transaction, each):
-        return None
-    return each if _are_stored(each.store, slices) else None
+    )
 
 
 def _is_personal(transaction: Transaction, each: StepInput) -> bool:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from odfbuild.apply.cut_offs import remember_merge
+from odfbuild.apply.data_event import data_event
 from odfbuild.apply.linked_objects import linked_objects
+from odfbuild.apply.root_pieces import add_pieces, stays, written_by_executors
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
@@ -121,6 +124,7 @@ def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> Fe
         columns=_columns(transaction, source),
         merge=source.merge if source is not None else None,
         vocab=vocabulary_of(transaction.state.vocab),
+        stays=partial(stays, transaction, config),
     )
 
 
@@ -170,11 +174,24 @@ def stage_polled(
     `ready` is what the engine gave for it already, if it was read together with others.
     """
     rule = rule_of(config.watermarks, transaction.alias)
+    note = ""
+    if fetched.elsewhere is not None:
+        file = scratch / "elsewhere"
+        arrival = _arrival(transaction, fetched, file, scratch, config)
+        task, source = task_for(transaction, arrival, scratch), fetched.elsewhere.source
+        written = written_by_executors(transaction, get_engine, task, source, config.engine)
+        if pieces := written.pieces:
+            add_pieces(transaction, pieces, fetched.state, rule)
+            wrote = f"executors wrote {count(len(pieces), 'slice')}"
+            return Ingested(sum(e.data.records for e in pieces if e.data is not None), note=wrote)
+        note = f"read through this machine, because {written.why}"
+        fetched = fetched.here()
     if fetched.file is None:
         _add_event(transaction, None, fetched.state, rule, _recorded(fetched.content))
         return Ingested(note=fetched.note)
     arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
-    return stage_ingest(transaction, get_engine, arrival, scratch, ready)
+    came = stage_ingest(transaction, get_engine, arrival, scratch, ready)
+    return replace(came, note="; ".join(filter(None, (came.note, note))))
 
 
 def _arrival(
@@ -334,7 +351,7 @@ def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:
     state = transaction.state
     if not rule.is_due(state, transaction.system_time):
         return ""
-    transaction.add(_event(transaction, None, state.source_state, rule))
+    transaction.add(data_event(transaction, None, None, state.source_state, rule))
     return f"the watermark moved to {transaction.state.watermark} by the clock"
 
 
@@ -385,29 +402,10 @@ def _add_event(
 ) -> None:
     if staged is None and source_state == transaction.state.source_state:
         return
-    event = _event(transaction, staged, source_state, rule, extra)
+    data, newest = (staged.data, staged.max_event_time) if staged else (None, None)
+    event = data_event(transaction, data, newest, source_state, rule, extra)
     if event.new_data or event.new_watermark or event.new_source_state:
         transaction.add(event)
-
-
-def _event(
-    transaction: Transaction,
-    staged: StagedSlice | None,
-    source_state: SourceState | None,
-    rule: WatermarkRule,
-    extra: dict[str, Any] | None = None,
-) -> AddData:
-    state = transaction.state
-    newest = staged.max_event_time if staged else None
-    return AddData(
-        prev_checkpoint=state.last_checkpoint,
-        prev_offset=state.last_offset,
-        new_data=staged.data if staged else None,
-        new_watermark=rule.watermark(state.watermark, newest, transaction.system_time),
-        # Carried in every block, because a peer resumes from the last one only.
-        new_source_state=source_state,
-        extra=extra or None,
-    )
 
 
 def validate_source(

@@ -17,7 +17,7 @@ from odfbuild.apply.cut_offs import remember_step
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.following import Following
-from odfbuild.apply.in_pieces import stage_in_pieces
+from odfbuild.apply.in_pieces import stage_by_executors
 from odfbuild.apply.ingest import (
     Ingested,
     fetch_context,
@@ -478,8 +478,8 @@ class _Run:
             transaction.add(*([release] if release else []))
             planned = item.pending.computation if item.pending is not None else None
             settings = self.project.config.engine
-            derived = stage_in_pieces(
-                transaction, self.engine.get, inputs, scratch, settings
+            derived = stage_by_executors(
+                transaction, self.engine.get, inputs, scratch, settings, planned
             ) or stage_transform(transaction, self.engine.get, inputs, scratch, planned)
             progress.add(transaction.commit(), derived.records)
             remember_step(self.workspace, item.name, transaction.base, in_full=derived.in_full)

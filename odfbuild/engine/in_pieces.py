@@ -2,20 +2,26 @@
 
 A step of a query that handles each record alone is cut into pieces by the slices of its input. Each
 piece is a step of its own, with a block of its own, and one task makes its slice: it reads objects
-from the project's storage and writes one there. Of all that, only hashes and counts come back.
+from the project's storage and writes one there. Of any other query, a step is one piece: tasks read
+the objects of all inputs, and one task writes the slice. Of all that, only hashes and counts come
+back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import Request
+from odfbuild.engine.contract import IngestTask, Request
+from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice, TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.sql.mode import Choice
+from odfbuild.store.remote_object import RemoteObject
 from odfbuild.values import Value
 
 
@@ -34,6 +40,41 @@ class WrittenPiece(Value):
 
     data: DataSlice | None
     max_event_time: Timestamp | None = None
+
+
+class StoredInput(Value, kw_only=True):
+    """One input of a step, whose objects are all in the storage.
+
+    `slices` are those of the step, `earlier` those before them, both oldest first. `watermark` is
+    that of the input at the end of the step.
+    """
+
+    alias: str
+    schema: pa.Schema
+    vocab: Vocabulary
+    slices: tuple[PromisedSlice, ...]
+    earlier: tuple[PromisedSlice, ...]
+    watermark: Timestamp | None
+
+    @property
+    def all_slices(self) -> tuple[PromisedSlice, ...]:
+        """All of them, oldest first."""
+        return (*self.earlier, *self.slices)
+
+
+class WrittenStep(Value):
+    """The slice of a step in the mode of `choice`; `late` are records behind windows, by alias."""
+
+    piece: WrittenPiece
+    choice: Choice
+    late: Mapping[str, int] = field(default_factory=dict)
+
+
+class WrittenRoot(Value):
+    """Slices of the pieces of an object, or else `why` it has to be read by an `IngestTask`."""
+
+    pieces: tuple[WrittenPiece, ...] = ()
+    why: str = ""
 
 
 class PiecesTask(Request[Sequence[WrittenPiece] | None], kw_only=True):
@@ -57,3 +98,39 @@ class PiecesTask(Request[Sequence[WrittenPiece] | None], kw_only=True):
     storage: StorageAddress
     first_offset: int
     system_time: Timestamp
+
+
+class WholeTask(Request[WrittenStep | None], kw_only=True):
+    """Carry out one step of `dataset`, of a query that does not handle each record alone.
+
+    `previous` are the slices of the result so far. Its watermark is `watermark_before` the step.
+    One task writes the slice. All else is as for `PiecesTask`.
+    """
+
+    dataset: str
+    transform: TransformSql
+    inputs: tuple[StoredInput, ...]
+    vocab: Vocabulary
+    schema: pa.Schema
+    previous: tuple[DataSlice, ...]
+    storage: StorageAddress
+    first_offset: int
+    system_time: Timestamp
+    watermark_before: Timestamp | None
+
+
+class RootTask(Request[WrittenRoot], kw_only=True):
+    """Append the records of `source` to `dataset`, read as `ingest` says, whose file is not there.
+
+    It is cut into pieces of up to `piece_bytes`, each in the order of its event times.
+    `schema_of` gives the schema of data files for that of a result.
+    """
+
+    dataset: str
+    ingest: IngestTask
+    source: RemoteObject
+    storage: StorageAddress
+    piece_bytes: int
+    first_offset: int
+    system_time: Timestamp
+    schema_of: Callable[[pa.Schema], pa.Schema]

@@ -95,7 +95,7 @@ def _result_schema(task: IngestTask, declared: pa.Schema, found: pa.Schema) -> p
     micros = micros_of_source(names, declared, history, vocab.event_time)
     kinds = {}
     for field in declared:
-        kind = _kind(found.field(field.name).type, field.type, keeps=field.name in micros)
+        kind = kept_kind(found.field(field.name).type, field.type, keeps=field.name in micros)
         if kind is None or (history is not None and not _stays(history, field.name, kind)):
             return None
         kinds[field.name] = kind
@@ -115,7 +115,7 @@ def _result_schema(task: IngestTask, declared: pa.Schema, found: pa.Schema) -> p
 _MILLIS, _MICROS = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 
 
-def _kind(found: pa.DataType, declared: pa.DataType, *, keeps: bool) -> pa.DataType | None:
+def kept_kind(found: pa.DataType, declared: pa.DataType, *, keeps: bool) -> pa.DataType | None:
     """The type of a column in the result; `None` where values would have to be converted."""
     t = pa.types
     if found == _MICROS and t.is_timestamp(declared) and declared.tz == "UTC":

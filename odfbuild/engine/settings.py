@@ -54,7 +54,7 @@ class AnsweredBy(StrEnum):
 
 
 class SlicesBy(StrEnum):
-    """Who writes the slices of a large step, of a query that handles each record alone.
+    """Who reads and writes the slices of a large step.
 
     `auto`: executors, if the project has a storage and Spark is a cluster.
     """

@@ -28,7 +28,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     ValidateTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask
+from odfbuild.engine.in_pieces import PiecesTask, RootTask, WholeTask, WrittenRoot
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -54,7 +54,9 @@ class PlainEngine:
             if isinstance(tasks[0], IngestTask):
                 return self.ingest_together(tasks)
             return [self.transform(task) for task in tasks]
-        if isinstance(request, ScreenTask | PiecesTask):
+        if isinstance(request, RootTask):
+            return WrittenRoot(why="it has no executors")
+        if isinstance(request, ScreenTask | PiecesTask | WholeTask):
             return None  # any query is right, and it has no executors
         assert isinstance(request, ValidateTask)
         return RESULT

@@ -6,6 +6,7 @@ The workers are in mount namespaces of their own, in which the project is hidden
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -81,12 +84,112 @@ content:
       inputs: [{datasetRef: fact}]
       transform: {kind: Sql, engine: spark, query: 'SELECT event_time, id + 1 AS next FROM fact'}
 """
+WHOLE = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: label
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: data/*.csv, order: ByName}
+      read:
+        kind: Csv
+        header: true
+        schema: ['event_time TIMESTAMP', 'name STRING', 'label STRING']
+      merge: {kind: Append}
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: labelled
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}, {datasetRef: label}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT f.event_time, f.id, f.price / 3.0D AS third, l.label
+          FROM fact AS f JOIN label AS l ON f.name = l.name
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: totals
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT min(event_time) AS event_time, name, count(*) AS number, sum(price) AS price
+          FROM fact GROUP BY name
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: largest
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: totals}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT max(event_time) AS event_time, number, max(price) AS price
+          FROM totals GROUP BY number
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: windows
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: fact}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT window.start AS event_time, count(*) AS number, max(id) AS last
+          FROM fact GROUP BY window(event_time, '7 seconds')
+"""
+LAKE = "---".join(
+    f"""
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {{{fetch}}}
+      read:
+        kind: {kind}
+        schema: ['event_time TIMESTAMP', 'id BIGINT', 'name STRING', 'price DECIMAL(12,2)']
+      merge: {{kind: Append}}
+"""
+    for name, fetch, kind in (
+        ("csv", f"kind: FilesGlob, path: 's3://{BUCKET}/raw/*.csv', order: ByName", "Csv"),
+        ("parquet", f"kind: Url, url: 's3://{BUCKET}/raw/0.parquet'", "Parquet"),
+    )
+)
 LATE = (
     DEFINITIONS.rpartition("---")[2]
     .replace("name: all", "name: late")
     .replace("id + 1 AS next", "id - 1 AS previous")
 )
 DERIVED = ("even", "all")
+IN_THE_LAKE = ("csv", "parquet")
+STEPS_AS_A_WHOLE = ("labelled", "totals", "largest", "windows")
+LABELS = "event_time,name,label\n" + "".join(
+    f"2026-01-01T00:00:00Z,name {number},label {number % 3}\n" for number in range(0, 97, 2)
+)
 pytestmark = pytest.mark.spark
 
 
@@ -164,8 +267,18 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     (root / "datasets").mkdir(parents=True)
     (root / "data").mkdir()
     (root / "datasets" / "all.yaml").write_text(DEFINITIONS)
+    (root / "datasets" / "whole.yaml").write_text(WHOLE)
+    (root / "data" / "labels.csv").write_text(LABELS)
     with s3_endpoint() as objects, spark_cluster(folder / "cluster", hidden=[hidden]) as master:
         bench = Bench(master, folder, objects)
+        for number in range(2):
+            text = io.BytesIO()
+            options = pcsv.WriteOptions(include_header=False, quoting_style="none")
+            pcsv.write_csv(in_text(records(number * ROWS)), text, options)
+            objects.put(f"raw/{number}.csv", text.getvalue())
+        file = io.BytesIO()
+        pq.write_table(records(0), file, row_group_size=ROWS // 4)
+        objects.put("raw/0.parquet", file.getvalue())
         bench.configure(root, master="local[2]")
         for numbers, names in (([0], ()), (range(1, FILES), ("fact",))):
             for number in numbers:
@@ -190,10 +303,21 @@ def records(first: int) -> pa.Table:
     )
 
 
+def in_text(table: pa.Table) -> pa.Table:
+    times = pc.strftime(table["event_time"], format="%Y-%m-%dT%H:%M:%SZ")
+    return table.set_column(0, "event_time", times)
+
+
 def head(root: Path, name: str) -> Multihash:
     found = DatasetStore(root / "chains" / name, name).head()
     assert found is not None, "it was committed"
     return found
+
+
+def newest(root: Path, name: str) -> AddData:
+    block = DatasetStore(root / "chains" / name, name).read_block(head(root, name))
+    assert isinstance(block.event, AddData)
+    return block.event
 
 
 def slices(root: Path, name: str) -> list[DataSlice | None]:
@@ -219,15 +343,18 @@ def records_of(root: Path, name: str) -> pa.Table:
 def by_coordinator(bench: Bench) -> Path:
     """What one JVM here makes of it."""
     root = bench.copy("here", master="local[2]")
-    assert bench.run(root, "apply", "-y", *DERIVED).endswith("\n0")
+    (root / "datasets" / "lake.yaml").write_text(LAKE)
+    said = bench.run(root, "apply", "-y", *DERIVED, *STEPS_AS_A_WHOLE, *IN_THE_LAKE)
+    assert said.endswith("\n0"), said
     return root
 
 
 @pytest.fixture(scope="module")
 def by_executors(bench: Bench) -> Path:
     """What executors make of it, one slice of the root a step."""
-    root = bench.copy("there", sliceSize="64k")
-    said = bench.run(root, "apply", "-y", *DERIVED)
+    root = bench.copy("there", sliceSize="64k", slices="executors")
+    (root / "datasets" / "lake.yaml").write_text(LAKE)
+    said = bench.run(root, "apply", "-y", *DERIVED, *STEPS_AS_A_WHOLE, *IN_THE_LAKE)
     assert said.endswith("\n0"), said
     return root
 
@@ -237,6 +364,28 @@ def test_workers_that_share_nothing_make_the_same_records(
 ) -> None:
     for name in DERIVED:
         assert records_of(by_executors, name).equals(records_of(by_coordinator, name))
+
+
+def test_joins_aggregations_and_windows_have_the_heads_of_one_jvm(
+    by_coordinator: Path, by_executors: Path
+) -> None:
+    for name in STEPS_AS_A_WHOLE:
+        assert head(by_executors, name) == head(by_coordinator, name), name
+
+
+def test_roots_in_a_lake_have_the_records_of_one_jvm_in_slices_of_each_object(
+    by_coordinator: Path, by_executors: Path
+) -> None:
+    for name in IN_THE_LAKE:
+        one, other = (
+            records_of(root, name).drop_columns(["offset"]).sort_by("id")
+            for root in (by_coordinator, by_executors)
+        )
+        assert one.equals(other)
+        before, after = (newest(root, name) for root in (by_coordinator, by_executors))
+        assert after.new_watermark == before.new_watermark
+        assert after.new_source_state == before.new_source_state
+        assert len(slices(by_executors, name)) > 3
 
 
 def test_each_slice_of_the_input_becomes_a_block(by_coordinator: Path, by_executors: Path) -> None:
@@ -334,5 +483,6 @@ def test_what_a_killed_run_leaves_is_garbage(bench: Bench) -> None:
     ids = records_of(root, "fact")["id"].to_pylist()
     assert records_of(root, "late")["previous"].to_pylist() == [each - 1 for each in ids]
     bench.run(root, "gc", "--storage", "--grace", "0", "-y")
-    used = [each for name in ("fact", "even", "all", "late") for each in slices(root, name)]
+    names = [each.name for each in (root / "chains").iterdir()]
+    used = [each for name in names for each in slices(root, name)]
     assert bench.stored() == {str(each.physical_hash) for each in used if each}

@@ -13,8 +13,10 @@ import pytest
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
 from odfbuild.engine.slice import dataset_schema, write_records
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.internals.catalyst import optimised_plan_of
 from odfbuild.engine.spark.pieces import tasks
-from odfbuild.engine.spark.pieces.run import _check_stored, _unable
+from odfbuild.engine.spark.pieces.columns import columns_read
+from odfbuild.engine.spark.pieces.run import _unable, check_stored
 from odfbuild.errors import EngineProblem, IntegrityError, OdfbuildError, QueryError
 from odfbuild.odf.model import DataSlice, OffsetInterval, SqlQueryStep, TransformSql
 from odfbuild.odf.multihash import Multihash
@@ -62,7 +64,7 @@ def stored(where: StorageAddress, records: pa.Table) -> DataSlice:
 
 def read(where: StorageAddress, layout: pa.Schema, *pieces: tuple[DataSlice, ...]) -> pa.Table:
     """The records of all pieces, each of which a task is asked for."""
-    how = tasks.Reading(pieces, layout, VOCAB, where)
+    how = tasks.Reading(pieces, layout, VOCAB, where, "a")
     return pa.Table.from_batches(list(tasks.read(how, numbers(len(pieces)))), layout)
 
 
@@ -249,12 +251,42 @@ def task(where: StorageAddress, *pieces: tuple[DataSlice, ...]) -> PiecesTask:
 
 def test_a_slice_that_is_not_in_the_storage_is_not_committed(where: StorageAddress) -> None:
     data = stored(where, RECORDS)
-    _check_stored(task(where), [WrittenPiece(data), WrittenPiece(None)])
+    check_stored("a", where, [WrittenPiece(data), WrittenPiece(None)])
     storage(where).discard(f"data/{data.physical_hash}")
     with pytest.raises(EngineProblem) as caught:
-        _check_stored(task(where), [WrittenPiece(data)])
+        check_stored("a", where, [WrittenPiece(data)])
     assert caught.value.code == "E1683"
     assert "is not there" in caught.value.notes[0]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT v FROM a WHERE k > 1", "kv"),
+        ("SELECT count(*) FROM a", ""),
+        ("SELECT count(DISTINCT *) FROM a", "kvw"),
+        ("SELECT k FROM a ORDER BY w", "kw"),
+        ("SELECT v, row_number() OVER (PARTITION BY k ORDER BY w) FROM a", "kvw"),
+        ("SELECT a.v FROM a JOIN b USING (k) GROUP BY ALL HAVING sum(x) > 1", "kvx"),
+        ("SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND y > 1)", "kvy"),
+        ("SELECT v > (SELECT max(y) FROM b) FROM a", "vy"),
+        ("SELECT v IN (SELECT x FROM b) FROM a", "vx"),
+        ("SELECT k FROM a UNION SELECT x FROM b WHERE y = 1", "kxy"),
+        ("SELECT v FROM a NATURAL JOIN b", "kv"),
+        ("SELECT explode(array(v, w)) FROM a", "vw"),
+        ("SELECT * FROM (SELECT k, v FROM a) PIVOT (sum(v) FOR k IN (1))", "kv"),
+        ("SELECT k, v FROM a EXCEPT SELECT x, k FROM b", "kvx"),
+    ],
+)
+def test_tasks_read_the_columns_of_which_spark_makes_anything(
+    query: str, columns: str, spark_engine: SparkEngine
+) -> None:
+    with spark_engine.request("a") as spark:
+        for name, names in (("a", "kvw"), ("b", "kxy")):
+            shape = ", ".join(f"{each} INT" for each in names)
+            spark.range(1).mapInArrow(lambda each: each, shape).createOrReplaceTempView(name)
+        assert columns_read(optimised_plan_of(spark.sql(query))) == {*columns}
 
 
 @pytest.mark.spark

@@ -25,7 +25,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     ValidateTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask
+from odfbuild.engine.in_pieces import PiecesTask, WholeTask
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.process.client import Client, Host
 from odfbuild.errors import Code, EngineError
@@ -92,7 +92,7 @@ class ManyEngines:
                 return client.run if client else None
             case ScreenTask() if remote_of(request.transform, self._engines) is not None:
                 return _nothing  # programs cannot tell without columns
-            case PiecesTask() if self._configured(request.transform) is not None:
+            case PiecesTask() | WholeTask() if self._configured(request.transform) is not None:
                 return _nothing  # programs have no executors
             case Together(tasks=(TransformTask(transform=each), *_)) if self._configured(each):
                 return _nothing  # programs do one step after the other

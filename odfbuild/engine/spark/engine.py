@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -28,7 +28,14 @@ from odfbuild.engine.contract import (
     ValidateTask,
     ViolationsTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, WrittenPiece
+from odfbuild.engine.in_pieces import (
+    PiecesTask,
+    RootTask,
+    WholeTask,
+    WrittenPiece,
+    WrittenRoot,
+    WrittenStep,
+)
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
@@ -58,6 +65,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odfbuild.odf.model import TransformSql
+
+
+Stored = TypeVar("Stored", PiecesTask, WholeTask, RootTask)
 
 
 class SparkEngine:
@@ -147,7 +157,25 @@ class SparkEngine:
         with self.request("query") as spark:
             return answer(spark, task)
 
-    def _write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
+    def _pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
+        from odfbuild.engine.spark.pieces.run import write_in_pieces
+
+        return self._by_tasks(task, write_in_pieces)
+
+    def _whole(self, task: WholeTask) -> WrittenStep | None:
+        from odfbuild.engine.spark.pieces.whole import write_whole
+
+        return self._by_tasks(task, write_whole)
+
+    def _root(self, task: RootTask) -> WrittenRoot:
+        from odfbuild.engine.spark.pieces.roots import write_root
+
+        return self._by_tasks(task, write_root) or WrittenRoot(why="Spark Connect computes")
+
+    def _by_tasks(
+        self, task: Stored, work: Callable[[SparkSession, Stored, Path, str], Done | None]
+    ) -> Done | None:
+        """Let tasks in Python carry out `work`; `None` where it is not for them."""
         session = self._session
         if session.remote is not None:
             return None
@@ -159,11 +187,10 @@ class SparkEngine:
                 help="leave `slices: executors` out below `engine` in odfbuild.yaml, or write "
                 "`sandbox: off` there, and run only what people whom you trust have defined",
             )
-        from odfbuild.engine.spark.pieces.run import write_in_pieces
-
-        with self.request(task.dataset, task.transform) as spark:
+        transform = None if isinstance(task, RootTask) else task.transform
+        with self.request(task.dataset, transform) as spark:
             now = self._session
-            return write_in_pieces(spark, task, now.scratch, now.settings.address)
+            return work(spark, task, now.scratch, now.settings.address)
 
     def _together(self, tasks: Sequence[Any]) -> Any:
         if self._session.remote is not None:
@@ -258,7 +285,9 @@ _WORK: Mapping[type, Callable[[SparkEngine, Any], Any]] = {
     ValidateTask: SparkEngine._validate,
     ScreenTask: SparkEngine._screen,
     TransformTask: SparkEngine._transform,
-    PiecesTask: SparkEngine._write_in_pieces,
+    PiecesTask: SparkEngine._pieces,
+    WholeTask: SparkEngine._whole,
+    RootTask: SparkEngine._root,
     ProvenanceTask: SparkEngine._provenance,
     IngestTask: SparkEngine._ingest,
     ViolationsTask: SparkEngine._violations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 
@@ -9,7 +10,12 @@ from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import MergeStrategy
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.store.remote_object import RemoteObject
 from odfbuild.values import Value
+
+
+def _none_stays(source: RemoteObject) -> bool:
+    return False
 
 
 class FetchContext(Value, kw_only=True):
@@ -22,7 +28,8 @@ class FetchContext(Value, kw_only=True):
     `content` is a hash of the bytes for which that state stands, if the chain tells. `late` are
     paths of files that were passed over and are to be read. `columns` are those that the definition
     declares, with the one of operations; `None`: it declares none, so all are read. `merge` is how
-    what is fetched joins the history, `vocab` how system columns are called.
+    what is fetched joins the history, `vocab` how system columns are called. An object of a store
+    that `stays` there is not fetched.
     """
 
     project: str
@@ -39,3 +46,4 @@ class FetchContext(Value, kw_only=True):
     columns: tuple[str, ...] | None = None
     merge: MergeStrategy | None = None
     vocab: Vocabulary = field(default_factory=Vocabulary)
+    stays: Callable[[RemoteObject], bool] = _none_stays

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
-from odfbuild.ingest.fetch.download_cache import KeptDownload
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of_file
 from odfbuild.ingest.fetch.files_glob import last_name, new_files
-from odfbuild.ingest.fetch.object_store import download, look_at, open_store, talking_about
+from odfbuild.ingest.fetch.object_store import (
+    download,
+    look_at,
+    open_store,
+    talking_about,
+    where_it_is,
+)
 from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.odf.model import (
     FetchStepFilesGlob,
@@ -48,16 +57,21 @@ def fetch_objects(
         with talking_about(url):
             path = url.partition("://")[2]
             about, moment = look_at(store, path)
-            download(store, path, about, kept, url)
         name = url[start:]
-        yield Fetched(
-            kept.data,
-            etag(name),
-            event_time_of_file(step.event_time, name, modified=moment, now=context.now),
-            url,
-        )
+        time = event_time_of_file(step.event_time, name, modified=moment, now=context.now)
+        there = Fetched(None, etag(name), time, url)
+        bring = partial(_brought, there, store, path, about, kept)
+        yield where_it_is(there, url, about, bring, context)
         # Only reached once what was yielded is committed.
         kept.forget()
+
+
+def _brought(
+    there: Fetched, store: Any, path: str, about: ResponseValidators, kept: KeptDownload
+) -> Fetched:
+    with talking_about(there.display_name):
+        download(store, path, about, kept, there.display_name)
+    return replace(there, file=kept.data)
 
 
 def _fixed(pattern: str) -> str:

@@ -5,20 +5,22 @@ The ETag is the state. `odfbuild.store.remote` says where credentials come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from odfbuild.errors import Code, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
-from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators, check_size
 from odfbuild.ingest.fetch.event_time import event_time_of
-from odfbuild.ingest.fetch.result import Fetched, etag
+from odfbuild.ingest.fetch.result import Elsewhere, Fetched, etag
 from odfbuild.ingest.secrets import library_words, scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.remote import CREDENTIALS, connect, is_failure, why
+from odfbuild.store.remote_object import RemoteObject
 
 _CHUNK = 4 << 20
 
@@ -36,15 +38,38 @@ def fetch_object(
         if about.etag is not None and etag(about.etag) == state:
             kept.forget()
             return
-        download(store, path, about, kept, step.url)
     # Like a web server that gives an ETag.
     event_time = event_time_of(
         step.event_time, modified=moment, default=None, now=context.now, name=step.url
     )
     new = None if about.etag is None else etag(about.etag)
-    yield kept.fetched(new, event_time, step.url)
+
+    def bring() -> Fetched:
+        with talking_about(step.url):
+            download(store, path, about, kept, step.url)
+        return kept.fetched(new, event_time, step.url)
+
+    there = Fetched(None, new, event_time, step.url)
+    yield where_it_is(there, url, about, bring, context)
     # Only reached once what was yielded is committed.
     kept.forget()
+
+
+def where_it_is(
+    there: Fetched,
+    address: str,
+    about: ResponseValidators,
+    bring: Callable[[], Fetched],
+    context: FetchContext,
+) -> Fetched:
+    """What a fetch step gives for an object: `there`, if it stays in its store, or as a file."""
+    if about.etag is None or about.total is None:
+        return bring()
+    source = RemoteObject(address, about.total, about.etag)
+    if not context.stays(source):
+        return bring()
+    check_size(about.total, context.settings.max_bytes, there.display_name)
+    return replace(there, elsewhere=Elsewhere(source, bring))
 
 
 def open_store(scheme: str, context: FetchContext) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.odf.model import SourceState
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.remote_object import RemoteObject
 from odfbuild.values import Value
 
 ETAG = "odf/etag"
@@ -24,6 +26,7 @@ class Fetched(Value):
     column of operations, declared or not; a `whole` one is the state of a source whose other files
     are changes, so it is merged by what is different.
     `own_rows`: odfbuild wrote the file itself, as Parquet, of values that it checked.
+    Data that may stay `elsewhere` has no file, until somebody needs it: `here`.
     """
 
     file: Path | None
@@ -36,6 +39,18 @@ class Fetched(Value):
     whole: bool = False
     changes: bool = False
     own_rows: bool = False
+    elsewhere: Elsewhere | None = None
+
+    def here(self) -> Fetched:
+        """The same with its file, which is fetched now if need be."""
+        return self if self.elsewhere is None else self.elsewhere.bring()
+
+
+class Elsewhere(Value):
+    """An object that stays in its store, and what fetches it all the same."""
+
+    source: RemoteObject
+    bring: Callable[[], Fetched]
 
 
 def etag(value: str) -> SourceState:

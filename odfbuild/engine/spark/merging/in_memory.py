@@ -80,6 +80,14 @@ def _in_memory(task: IngestTask) -> EngineResult | None:
     )
 
 
+def appended_schema(task: IngestTask) -> pa.Schema | None:
+    """The schema of the result where plain records are appended; `None` where it takes Spark."""
+    columns = declared_columns(task.read)
+    if columns is None or not isinstance(task.merge, MergeStrategyAppend):
+        return None
+    return _schema(task, columns) if _is_plain(task, columns) else None
+
+
 def _is_plain(task: IngestTask, columns: pa.Schema) -> bool:
     """Whether columns, keys and history are such that nothing has to be said of them."""
     vocab, merge = task.vocab, task.merge

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -33,11 +34,12 @@ from odfbuild.engine.spark.queries.foreign import in_spark
 from odfbuild.engine.spark.queries.step import steps_of
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results.frames import in_views, marked
-from odfbuild.errors import EngineProblem
+from odfbuild.errors import EngineProblem, OdfbuildError
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.storage import PROBES, Storage
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -69,18 +71,37 @@ def write_in_pieces(
         or any(pa.types.is_nested(each.type) for each in task.input_schema)
     ):
         return None
+    seen = task.pieces[0][0]
     try:
-        ship(spark, scratch)
-        _check_workers(spark, task, cluster)
-        return _written(spark, task)
-    except tasks.NeedsOperations:
+        with by_tasks(spark, Workplace(task.dataset, task.storage, scratch, cluster), seen):
+            return _written(spark, task)
+    except tasks.NotByTasks:
         return None
-    except EngineProblem:
+
+
+class Workplace(Value):
+    """Who works for a dataset, and where: `cluster` is what messages call the workers.
+
+    `scratch` is a folder of the session.
+    """
+
+    dataset: str
+    storage: StorageAddress
+    scratch: Path
+    cluster: str
+
+
+@contextmanager
+def by_tasks(spark: SparkSession, place: Workplace, seen: DataSlice | None) -> Iterator[None]:
+    """Let workers run Python in it, which have to see an object, and give their errors a form."""
+    try:
+        ship(spark, place.scratch)
+        _check_workers(spark, place, seen)
+        yield
+    except OdfbuildError:
         raise
     except Exception as error:
-        found = tasks.problem_of(str(error)) or _unable(str(error), cluster)
-        if isinstance(found, tasks.NeedsOperations):
-            return None
+        found = tasks.problem_of(str(error)) or _unable(str(error), place.cluster)
         if found is None:
             raise
         raise found from None
@@ -93,26 +114,27 @@ def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
     how = tasks.Writing(
         task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
     )
-    told = result.mapInArrow(partial(tasks.write, how), _ddl(tasks.REPORT)).collect()
-    by_number = {row.piece: row for row in told}
-    if sorted(row.piece for row in told) != list(range(len(task.pieces))):
-        raise _wrong(task, f"of {len(task.pieces)} tasks {len(told)} told of what they wrote")
+    rows = result.mapInArrow(partial(tasks.write, how), ddl(tasks.REPORT)).collect()
+    by_number = {row.piece: row for row in rows}
+    if sorted(row.piece for row in rows) != list(range(len(task.pieces))):
+        why = f"of {len(task.pieces)} tasks {len(rows)} told of what they wrote"
+        raise wrong(task.dataset, why)
     found = []
     for number, first in enumerate(how.first_offsets[:-1]):
         row = by_number[number]
         if len(task.pieces) > 1 and row.records != counts[number]:
-            raise _wrong(
-                task, f"piece {number} has {row.records:,} records, counted were {counts[number]:,}"
-            )
-        found.append(_piece(row, first))
-    _check_stored(task, found)
+            why = f"piece {number} has {row.records:,} records, counted were {counts[number]:,}"
+            raise wrong(task.dataset, why)
+        found.append(piece_of(row, first))
+    check_stored(task.dataset, task.storage, found)
     return tuple(found)
 
 
 def _over_pieces(spark: SparkSession, task: PiecesTask) -> tuple[Node, DataFrame]:
     """Plan and lazy result of the query, with a partition for each piece."""
     shape = in_views(task.input_schema, task.input_vocab)
-    how = tasks.Reading(task.pieces, layout_of(shape), task.input_vocab, task.storage)
+    layout = layout_of(shape)
+    how = tasks.Reading(task.pieces, layout, task.input_vocab, task.storage, task.alias)
     size = len(task.pieces)
     numbers = spark.range(0, size, 1, size)
     frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)
@@ -139,7 +161,8 @@ def _is_one_for_one(plan: Node) -> bool:
     return plan.kind in _ONE_FOR_ONE and all(map(_is_one_for_one, plan.children))
 
 
-def _piece(row: Any, first: int) -> WrittenPiece:
+def piece_of(row: Any, first: int) -> WrittenPiece:
+    """What a task told of the slice that it wrote, whose first offset is `first`."""
     if not row.records:
         return WrittenPiece(None)
     data = DataSlice(
@@ -151,7 +174,8 @@ def _piece(row: Any, first: int) -> WrittenPiece:
     return WrittenPiece(data, Timestamp.from_millis(row.latest))
 
 
-def _ddl(schema: pa.Schema) -> str:
+def ddl(schema: pa.Schema) -> str:
+    """The columns of what tasks tell, as Spark is told of them."""
     names = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING"}
     return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
 
@@ -161,25 +185,25 @@ def _ddl(schema: pa.Schema) -> str:
 _OR_NOT = "or let the coordinator do it: `slices: coordinator` below `engine` in odfbuild.yaml"
 
 
-def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
+def _check_workers(spark: SparkSession, place: Workplace, data: DataSlice | None) -> None:
     """Raise `EngineProblem` unless workers can do it: before they get any work.
 
     Asked again where other workers have come. One may come later still; each task fails where it
     cannot read or write.
     """
-    context = spark.sparkContext
-    now = (task.storage, executor_addresses(context))
+    context, cluster = spark.sparkContext, place.cluster
+    now = (place.storage, executor_addresses(context))
     if _LOOKED.get(context) == now:
         return
-    data, token = task.pieces[0][0], secrets.token_hex(8)
+    token = secrets.token_hex(8)
     number = min(_LOOKS, max(2, context.defaultParallelism))
-    look = partial(tasks.look, task.storage, data, token)
-    told = spark.range(0, number, 1, number).mapInArrow(look, _ddl(tasks.SEEN)).collect()
-    storage = _storage(task)
+    look = partial(tasks.look, place.storage, data, token)
+    rows = spark.range(0, number, 1, number).mapInArrow(look, ddl(tasks.SEEN)).collect()
+    storage = _storage(place.storage)
     seen = {file.name for file in storage.files(PROBES)}
-    for row in told:
+    for row in rows:
         storage.discard(row.written)
-    for row in told:
+    for row in rows:
         if row.release != pa.__version__:
             raise EngineProblem(
                 f"a worker of {cluster} has PyArrow {row.release}, and this machine has "
@@ -188,14 +212,14 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
                 notes=("nothing was committed",),
                 help=f"install pyarrow=={pa.__version__} on all workers; {_OR_NOT}",
             )
-        if row.size != data.size or row.written not in seen:
-            found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
-            why = f"of object {data.physical_hash} it sees {found}"
-            if row.size == data.size:
-                why = f"it wrote {row.written}, which is not there"
+        if row.written not in seen or (data is not None and row.size != data.size):
+            why = f"it wrote {row.written}, which is not there"
+            if data is not None and row.size != data.size:
+                found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
+                why = f"of object {data.physical_hash} it sees {found}"
             raise EngineProblem(
                 f"a worker of {cluster} does not see what this machine sees in "
-                f"{task.storage.address}",
+                f"{place.storage.address}",
                 code="E1682",
                 notes=(why, "nothing was committed"),
                 help="let workers use the same endpoint, such as by "
@@ -205,27 +229,27 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
     _LOOKED[context] = now
 
 
-def _check_stored(task: PiecesTask, pieces: Sequence[WrittenPiece]) -> None:
+def check_stored(dataset: str, where: StorageAddress, pieces: Iterable[WrittenPiece]) -> None:
     """Raise `EngineProblem` E1683 unless what tasks say they wrote lies in the storage."""
-    storage = _storage(task)
+    storage = _storage(where)
     for each in pieces:
         data = each.data
         if data is not None and (size := storage.size("data", data.physical_hash)) != data.size:
             found = "is not there" if size is None else f"has {size:,} bytes there"
-            raise _wrong(
-                task, f"object {data.physical_hash} of {data.size:,} bytes {found}, and was written"
-            )
+            why = f"object {data.physical_hash} of {data.size:,} bytes {found}, and was written"
+            raise wrong(dataset, why)
 
 
-def _storage(task: PiecesTask) -> Storage:
-    return Storage(task.storage.address, task.storage.root)
+def _storage(where: StorageAddress) -> Storage:
+    return Storage(where.address, where.root)
 
 
-def _wrong(task: PiecesTask, why: str) -> EngineProblem:
+def wrong(dataset: str, why: str) -> EngineProblem:
+    """E1683: what tasks told cannot be."""
     return EngineProblem(
-        f"what tasks told of the slices of '{task.dataset}' does not fit what they did",
+        f"what tasks told of the slices of '{dataset}' does not fit what they did",
         code="E1683",
-        dataset=task.dataset,
+        dataset=dataset,
         notes=(why, "nothing was committed"),
         help=f"run the same command again; {_OR_NOT}",
     )

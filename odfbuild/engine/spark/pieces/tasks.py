@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfbuild.engine.contract import SliceFile
+from odfbuild.engine.event_windows import EventWindows, count_late
 from odfbuild.engine.in_pieces import StorageAddress
 from odfbuild.engine.slice import write_records
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError
+from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice
 from odfbuild.odf.operation import APPEND
 from odfbuild.odf.timestamp import Timestamp
@@ -48,17 +51,27 @@ REPORT = pa.schema(
     ]
 )
 """What a task tells of the slice that it wrote; times are milliseconds of Unix."""
+LATE = pa.schema([("records", pa.int64())])
+"""What a task tells of late records."""
 SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa.string())])
 """What a worker tells: its release of PyArrow, the bytes of an object, and what it wrote there."""
 
 
 class Reading(Value):
-    """How pieces are read: `layout` is the form in which Spark takes records over."""
+    """How pieces are read: `layout` are the columns and the form in which Spark takes them over.
+
+    Of these only `columns` are read, if that is said; others are empty. With `operations`, records
+    may have been retracted or corrected, too. Else it is an error that says so of the input
+    `alias`.
+    """
 
     pieces: tuple[tuple[DataSlice, ...], ...]
     layout: pa.Schema
     vocab: Vocabulary
     storage: StorageAddress
+    alias: str
+    operations: bool = False
+    columns: frozenset[str] | None = None
 
 
 class Writing(Value):
@@ -72,11 +85,20 @@ class Writing(Value):
     storage: StorageAddress
 
 
+class Watching(Value):
+    """Slices of an input with the watermarks before them, and the windows that they may miss."""
+
+    slices: tuple[PromisedSlice, ...]
+    vocab: Vocabulary
+    windows: EventWindows
+    storage: StorageAddress
+
+
 # --- Tasks ---
 
 
 def look(
-    storage: StorageAddress, data: DataSlice, token: str, batches: Iterator[pa.RecordBatch]
+    storage: StorageAddress, data: DataSlice | None, token: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Tell of the worker, and whether it may read and write in the storage.
 
@@ -84,9 +106,9 @@ def look(
     """
     for _ in batches:
         pass
-    with _told():
+    with told_of():
         there = _storage(storage)
-        size = there.size("data", data.physical_hash)
+        size = None if data is None else there.size("data", data.physical_hash)
         name = f"{PROBES}/{token}-{_number()}"
         there.write(name, b"odfbuild")
     yield pa.record_batch([[pa.__version__], [size], [name]], schema=SEEN)
@@ -94,7 +116,7 @@ def look(
 
 def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The records of pieces, whose numbers come in `batches`, in the order of their offsets."""
-    with _told(), _folder() as folder:
+    with told_of(), own_folder() as folder:
         storage = _storage(how.storage)
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -104,26 +126,33 @@ def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the records of the piece that this task computes, and tell what became of them."""
-    number = _number()
-    with _told(), _folder() as folder:
-        staged = write_records(
-            (each for each in batches if each.num_rows),
-            dataset=how.dataset,
-            schema=how.schema,
-            vocab=how.vocab,
-            first_offset=how.first_offsets[number],
-            system_time=how.system_time,
-            target=folder / "slice.parquet",
-        )
-        if staged is None:
-            told: list[object] = [number, 0, 0, None, None, None]
-        else:
-            data, latest = staged.data, staged.max_event_time
-            # Also where it is there already: what is young is no garbage for others.
-            _storage(how.storage).upload("data", data.physical_hash, staged.path)
-            hashes = [str(data.physical_hash), str(data.logical_hash)]
-            told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
-    yield pa.record_batch([[each] for each in told], schema=REPORT)
+    with told_of(), own_folder() as folder:
+        yield written(how, _number(), (each for each in batches if each.num_rows), folder)
+
+
+def written(
+    how: Writing, number: int, records: Iterable[pa.RecordBatch], folder: Path
+) -> pa.RecordBatch:
+    """Write the records of a piece into the storage; what there is to tell of it."""
+    staged = write_records(
+        records,
+        dataset=how.dataset,
+        schema=how.schema,
+        vocab=how.vocab,
+        first_offset=how.first_offsets[number],
+        system_time=how.system_time,
+        target=folder / "slice.parquet",
+    )
+    if staged is None:
+        told: list[object] = [number, 0, 0, None, None, None]
+    else:
+        data, latest = staged.data, staged.max_event_time
+        # Also where it is there already: what is young is no garbage for others.
+        _storage(how.storage).upload("data", data.physical_hash, staged.path)
+        staged.path.unlink()
+        hashes = [str(data.physical_hash), str(data.logical_hash)]
+        told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
+    return pa.record_batch([[each] for each in told], schema=REPORT)
 
 
 def _number() -> int:
@@ -138,7 +167,41 @@ def _number() -> int:
 def _records(
     how: Reading, storage: Storage, data: DataSlice, file: Path
 ) -> Iterator[pa.RecordBatch]:
-    """The records of one object in the form that Spark takes over; all of them are appended."""
+    """The records of one object in the form that Spark takes over."""
+    _fetch(storage, data, file)
+    operation = how.vocab.operation_type
+    rows = 0
+    with pq.ParquetFile(file, pre_buffer=False) as opened:
+        known = {*opened.schema_arrow.names} & (how.columns or {*how.layout.names})
+        wanted = [name for name in how.layout.names if name in known]
+        columns = list(dict.fromkeys([*wanted, operation]))
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=columns):
+            appended = pc.equal(batch.column(operation), APPEND)
+            if not how.operations and not pc.all(appended).as_py():
+                raise NeedsOperations(how.alias)
+            rows += batch.num_rows
+            yield _as_spark_takes_it(batch, how.layout)
+    file.unlink()
+    if rows != data.records:
+        raise AssertionError(f"{data.physical_hash} has {rows} records")
+
+
+def late(how: Watching, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many records of slices, whose numbers come in `batches`, came behind a window."""
+    with told_of(), own_folder() as folder:
+        storage = _storage(how.storage)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data, promised = how.slices[number]
+                file = folder / str(data.physical_hash)
+                _fetch(storage, data, file)
+                found = count_late([SliceFile(file, promised)], how.vocab, how.windows)
+                file.unlink()
+                yield pa.record_batch([[found]], schema=LATE)
+
+
+def _fetch(storage: Storage, data: DataSlice, file: Path) -> None:
+    """Bring an object, whose hash is checked, to a file."""
     if not storage.get("data", data.physical_hash, file):
         raise EngineProblem(
             f"the storage {storage.address} has no object {data.physical_hash}",
@@ -146,17 +209,6 @@ def _records(
             notes=("nothing was committed",),
             help="run `odfbuild storage push` where the data is",
         )
-    operation = how.vocab.operation_type
-    rows = 0
-    with pq.ParquetFile(file, pre_buffer=False) as opened:
-        for batch in opened.iter_batches(_BATCH_ROWS):
-            if pc.any(pc.not_equal(batch.column(operation), APPEND)).as_py():
-                raise NeedsOperations("records were retracted or corrected")
-            rows += batch.num_rows
-            yield _as_spark_takes_it(batch, how.layout)
-    file.unlink()
-    if rows != data.records:
-        raise AssertionError(f"{data.physical_hash} has {rows} records")
 
 
 def _as_spark_takes_it(batch: pa.RecordBatch, layout: pa.Schema) -> pa.RecordBatch:
@@ -179,7 +231,7 @@ def _storage(where: StorageAddress) -> Storage:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def own_folder() -> Iterator[Path]:
     """A folder where Spark lets executors put files, or among temporary ones."""
     places = os.environ.get("SPARK_EXECUTOR_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
     place = next((each for each in places.replace(":", ",").split(",") if each), None)
@@ -193,7 +245,11 @@ def _folder() -> Iterator[Path]:
 # --- What goes wrong ---
 
 
-class NeedsOperations(OdfbuildError):
+class NotByTasks(OdfbuildError):
+    """Nothing is wrong, but it has to go through the coordinator."""
+
+
+class NeedsOperations(NotByTasks):
     """Records of the input were retracted or corrected, which this way cannot follow."""
 
 
@@ -202,7 +258,7 @@ class TaskError(RuntimeError):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told_of() -> Iterator[None]:
     """Give errors the form in which they reach the coordinator."""
     try:
         yield
@@ -213,7 +269,7 @@ def _told() -> Iterator[None]:
 
 def _of_worker(error: OdfbuildError) -> OdfbuildError:
     """E1682 in place of an error of the machine, which is the worker's and not ours."""
-    if not isinstance(error, EnvironmentProblem) or error.code == Code.WORKER_WITHOUT_STORAGE:
+    if not isinstance(error, EnvironmentProblem) or isinstance(error, EngineProblem):
         return error
     return EngineProblem(
         f"a worker cannot use the storage: {error.message}",

@@ -85,8 +85,8 @@ def state(
     if not has_operations(files, each.vocab):
         return frame
     is_long = each.last is not None and each.last >= LONG
-    folded = _folded_where_taken(frame, each.vocab) if is_long else _folded(frame, each.vocab)
-    return marked(folded, each.schema)
+    fold = _folded_where_taken if is_long else folded
+    return marked(fold(frame, each.vocab), each.schema)
 
 
 def weight(vocab: Vocabulary) -> str:
@@ -120,15 +120,15 @@ def takes_too_much(spark: SparkSession, each: InputSlices, files: Sequence[Path]
 
 
 def _folded_where_taken(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
-    """`_folded`, where few records of a long history were ever taken away.
+    """`folded`, where few records of a long history were ever taken away.
 
     Only records that may equal one of these are compared with each other, which sorts them.
     """
     found = _near_taken(frame, vocab)
     if found is None:
-        return _folded(frame, vocab)
+        return folded(frame, vocab)
     near, others = found
-    return _folded(near, vocab).unionAll(others.selectExpr(*_appended(frame, vocab)))
+    return folded(near, vocab).unionAll(others.selectExpr(*_appended(frame, vocab)))
 
 
 def _near_taken(frame: DataFrame, vocab: Vocabulary) -> tuple[DataFrame, DataFrame] | None:
@@ -163,11 +163,11 @@ def changes(spark: SparkSession, each: InputSlices, *, taken: bool) -> DataFrame
     """The new records of an input that stay, or the earlier ones that they retract: `taken`."""
     frame = new_records(spark, each)
     if taken or has_operations(each.files, each.vocab):
-        frame = marked(_folded(frame, each.vocab, -1 if taken else 1), each.schema)
+        frame = marked(folded(frame, each.vocab, -1 if taken else 1), each.schema)
     return frame
 
 
-def _folded(frame: DataFrame, vocab: Vocabulary, kept: int = 1) -> DataFrame:
+def folded(frame: DataFrame, vocab: Vocabulary, kept: int = 1) -> DataFrame:
     """Records that are there more often than they are retracted; or less often, by `kept` -1."""
     same = ", ".join(map(quote, _values(frame, vocab)))
     sign = weight(vocab)

@@ -81,8 +81,20 @@ def _of_csv(task: IngestTask, read: ReadStepCsv, columns: pa.Schema) -> list[lis
 
 def _of_json(task: IngestTask, read: ReadStepNdJson, columns: pa.Schema) -> list[list[Any]]:
     """The values of each column; what a line has not is null."""
+    return _of_lines(_text(task, read), columns)
+
+
+def json_values(text: bytes, columns: pa.Schema) -> list[list[Any]] | None:
+    """The values of each column, of whole lines of JSON; `None` if unclear."""
+    try:
+        return _of_lines(text.decode(), columns)
+    except (_UnclearError, ValueError, OverflowError, RecursionError):
+        return None
+
+
+def _of_lines(text: str, columns: pa.Schema) -> list[list[Any]]:
     names, rows = {*columns.names}, []
-    for line in _text(task, read).removesuffix("\n").split("\n"):
+    for line in text.removesuffix("\n").split("\n"):
         members = json.loads(
             line,
             object_pairs_hook=_members,

@@ -9,11 +9,20 @@ from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.results.frames import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 def total_order(frame: DataFrame, columns: Sequence[str] = ()) -> DataFrame:
     """Rows in an order that depends on their values only: by `columns`, or by all of them."""
+    return frame.orderBy(*_keys(frame, columns))
+
+
+def in_one_task(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The same in one partition, whose task sorts on its disk what does not fit in memory."""
+    return frame.repartition(1).sortWithinPartitions(*_keys(frame, columns))
+
+
+def _keys(frame: DataFrame, columns: Sequence[str]) -> list[Column]:
     from pyspark.sql.functions import expr
 
     kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
@@ -23,7 +32,7 @@ def total_order(frame: DataFrame, columns: Sequence[str] = ()) -> DataFrame:
         keys.append(name)
         if kinds[column] in ("float", "double"):
             keys.append(f"CAST({name} AS STRING)")  # tells -0.0 from 0.0, which are equal
-    return frame.orderBy(*[expr(key) for key in keys])
+    return [expr(key) for key in keys]
 
 
 def time_first(columns: Sequence[str], event_time: str) -> list[str]:

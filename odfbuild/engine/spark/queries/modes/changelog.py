@@ -8,7 +8,7 @@ retractions and appended records. Sources: Open Data Fabric, "Retractions and co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,8 @@ def write_changes(
     order = time_first(columns, task.vocab.event_time)
     operation = task.vocab.operation_type
     if not sorts_alike(to_arrow_schema(frame), order):
-        return write_parts(_changes(frame, columns, key, order, operation), task.scratch / "parts")
+        changed = changes_of(frame, columns, key, order, operation)
+        return write_parts(changed, task.scratch / "parts")
     parts = write_parts(frame, task.scratch / "difference")
     if fit_in_memory(parts):
         whole = pa.concat_tables(pq.read_table(part) for part in parts)
@@ -87,17 +88,18 @@ def write_changes(
         pq.write_table(changes, target, compression="lz4", use_dictionary=False)
         return (target,)
     written = frame.sparkSession.read.schema(frame.schema).parquet(*map(str, parts))
-    return write_parts(_changes(written, columns, key, order, operation), task.scratch / "parts")
+    return write_parts(changes_of(written, columns, key, order, operation), task.scratch / "parts")
 
 
-def _changes(
+def changes_of(
     found: DataFrame,
     columns: Sequence[str],
     key: Sequence[str] | None,
     order: Sequence[str],
     operation: str,
+    arranged: Callable[[DataFrame, Sequence[str]], DataFrame] = total_order,
 ) -> DataFrame:
-    """`corrections.changes`, by Spark."""
+    """`corrections.changes`, by Spark; `arranged` sorts by columns."""
     units = _units(found, columns, key)
     # The first record of a unit decides where all of it stands; expanding keeps that order.
     placed = units.selectExpr(
@@ -106,7 +108,7 @@ def _changes(
         "unit AS __odf_unit",
     )
     return (
-        total_order(placed, [*order, "__odf_op"])
+        arranged(placed, [*order, "__odf_op"])
         .selectExpr("explode(__odf_unit) AS change")
         .selectExpr(
             f"change.op AS {quote(operation)}",

@@ -21,7 +21,7 @@ from odfbuild.engine.spark.queries.hidden_columns import PREFIX, Carrier, hide
 from odfbuild.engine.spark.queries.inputs import from_first, upto_last
 from odfbuild.engine.spark.queries.modes.bounds import Bounds
 from odfbuild.engine.spark.queries.modes.shape import Windowed
-from odfbuild.engine.spark.results.frames import quote, read_slices
+from odfbuild.engine.spark.results.frames import quote, read_slices, union
 from odfbuild.odf.chain.step import output_watermark
 
 if TYPE_CHECKING:
@@ -78,21 +78,37 @@ def window_view(
         groups.setdefault((since, none_before, all_in_time), []).append(file.path)
     if not groups:
         groups[after, True, True] = []
-    time = f"CAST({quote(each.vocab.event_time)} AS TIMESTAMP)"
     frames = [
-        upto_last(read_slices(spark, files, each.schema, each.vocab), each).selectExpr(
+        (upto_last(read_slices(spark, files, each.schema, each.vocab), each), *known)
+        for known, files in groups.items()
+    ]
+    show_windows(frames, each.alias, each.vocab.event_time, upto, length)
+
+
+def show_windows(
+    frames: Sequence[tuple[DataFrame, int, bool, bool]],
+    alias: str,
+    event_time: str,
+    upto: int,
+    length: int | None,
+) -> None:
+    """Make the view of `window_view` of records, with the time after which windows have to end.
+
+    Then whether it is known of all of them that they lie behind it, and long enough before `upto`.
+    """
+    over = None if length is None else upto - length // _MICROS - 1
+    time = f"CAST({quote(event_time)} AS TIMESTAMP)"
+    whole = [
+        frame.selectExpr(
             "*",
             f"{_moment(since)} AS {_AFTER}",
             f"{_moment(upto)} AS {_UPTO}",
             f"{'TRUE' if none_before else f'{time} >= {_moment(since)}'} AS {_NOT_BEFORE}",
             f"{'TRUE' if all_in_time else f'{time} <= {_moment(over)}'} AS {_IN_TIME}",
         )
-        for (since, none_before, all_in_time), files in groups.items()
+        for frame, since, none_before, all_in_time in frames
     ]
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionAll(frame)
-    hide(whole, each.alias)
+    hide(union(whole), alias)
 
 
 def _moment(millis: int | None) -> str:
