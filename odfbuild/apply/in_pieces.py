@@ -99,13 +99,11 @@ def _cut(
     """The input of a step that executors may do piece by piece, if it is one."""
     transform, storage = transaction.state.transform, transaction.workspace.storage
     asked = settings.slices
-    drives_cluster = not (settings.embedded or settings.remote)
     if (
         storage is None
         or transform is None
-        or settings.remote
         or asked is SlicesBy.COORDINATOR
-        or (asked is SlicesBy.AUTO and not drives_cluster)
+        or (asked is SlicesBy.AUTO and settings.embedded)
         or len(inputs) != 1
         or transaction.audit is not None
         or transaction.workspace.limit is not None

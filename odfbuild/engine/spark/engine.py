@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -151,8 +152,6 @@ class SparkEngine:
     def write_in_pieces(self, task: PiecesTask) -> Sequence[WrittenPiece] | None:
         """See `contract.Engine`."""
         session = self._session
-        if session.remote is not None:
-            return None
         if session.settings.embedded and session.fences.network:
             raise EngineProblem(
                 "tasks run Python, which the sandbox around Spark does not allow",
@@ -167,7 +166,8 @@ class SparkEngine:
 
             with self.request(task.dataset, task.transform) as spark:
                 now = self._session
-                return write_in_pieces(spark, task, now.scratch, now.settings.address)
+                do = partial(write_in_pieces, spark, task, now.scratch, now.settings.address)
+                return do() if now.remote is None else now.remote.carry_out(task.dataset, do)
 
         return self._recovery.carry_out(work)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -22,12 +23,15 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
+from odfbuild.engine.spark.connect.expression_text import NotExpressible
+from odfbuild.engine.spark.connect.remote import over_tasks
+from odfbuild.engine.spark.connect.workers import cores
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.records import layout_of
 from odfbuild.engine.spark.internals.status import executor_addresses
 from odfbuild.engine.spark.pieces import tasks
-from odfbuild.engine.spark.pieces.shipped import ship
+from odfbuild.engine.spark.pieces.shipped import ship, ship_to_server
 from odfbuild.engine.spark.queries.checked import checked, known_result
 from odfbuild.engine.spark.queries.foreign import in_spark
 from odfbuild.engine.spark.queries.step import steps_of
@@ -40,25 +44,23 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.storage import PROBES, Storage
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 _ONE_FOR_ONE = frozenset({"Project", "SubqueryAlias", "View", "MapInArrow", "Range"})
 """Nodes of a plan that give as many records as they take."""
 _LOOKS = 64
 """Tasks that tell of their workers: so many meet all of them, or nearly."""
-_LOOKED: WeakKeyDictionary[SparkContext, tuple[StorageAddress, frozenset[str]]] = (
-    WeakKeyDictionary()
-)
+_LOOKED: WeakKeyDictionary[Any, tuple[StorageAddress, frozenset[str]]] = WeakKeyDictionary()
 """The workers of a session that were found able to use a storage."""
 
 
 def write_in_pieces(
-    spark: SparkSession, task: PiecesTask, scratch: Path, cluster: str
+    spark: SparkSession, task: PiecesTask, scratch: Path, cluster: str, server: Any = None
 ) -> tuple[WrittenPiece, ...] | None:
     """Carry out the steps; `None` where they have to go through the coordinator.
 
-    `scratch` is a folder of the session, and `cluster` is what messages call its workers.
+    `scratch` is a folder of the session, and `cluster` is what messages call its workers. With the
+    session of a `server` of Spark Connect that one computes, and `spark` checks and plans.
     """
     view = InputSlices(alias=task.alias, schema=task.input_schema, vocab=task.input_vocab)
     report = checked(spark, task.dataset, task.transform, [view], task.vocab)
@@ -70,15 +72,27 @@ def write_in_pieces(
     ):
         return None
     try:
-        ship(spark, scratch)
-        _check_workers(spark, task, cluster)
-        return _written(spark, task)
+        if server is None:
+            ship(spark, scratch)
+        else:
+            ship_to_server(server, scratch)
+        _check_workers(spark, task, cluster, server)
+        return _written(spark, task, server)
     except tasks.NeedsOperations:
         return None
+    except NotExpressible as why:
+        raise EngineProblem(
+            f"{cluster} cannot be asked for the result of '{task.dataset}': {why}",
+            code="E1670",
+            dataset=task.dataset,
+            notes=("nothing was committed",),
+            help=f"say it in another way, {_OR_NOT}",
+        ) from None
     except EngineProblem:
         raise
     except Exception as error:
-        found = tasks.problem_of(str(error)) or _unable(str(error), cluster)
+        there = server is not None
+        found = tasks.problem_of(str(error)) or _unable(str(error), cluster, is_server=there)
         if isinstance(found, tasks.NeedsOperations):
             return None
         if found is None:
@@ -86,14 +100,14 @@ def write_in_pieces(
         raise found from None
 
 
-def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
-    plan, result = _over_pieces(spark, task)
-    counts = _counts(result, plan, task)
-    offsets = accumulate(counts, initial=task.first_offset)
-    how = tasks.Writing(
-        task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
-    )
-    told = result.mapInArrow(partial(tasks.write, how), _ddl(tasks.REPORT)).collect()
+def _written(spark: SparkSession, task: PiecesTask, server: Any) -> tuple[WrittenPiece, ...]:
+    with _over_pieces(spark, task, server) as (plan, result):
+        counts = _counts(result, plan, task)
+        offsets = accumulate(counts, initial=task.first_offset)
+        how = tasks.Writing(
+            task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
+        )
+        told = result.mapInArrow(partial(tasks.write, how), _ddl(tasks.REPORT)).collect()
     by_number = {row.piece: row for row in told}
     if sorted(row.piece for row in told) != list(range(len(task.pieces))):
         raise _wrong(task, f"of {len(task.pieces)} tasks {len(told)} told of what they wrote")
@@ -109,18 +123,31 @@ def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
     return tuple(found)
 
 
-def _over_pieces(spark: SparkSession, task: PiecesTask) -> tuple[Node, DataFrame]:
+@contextmanager
+def _over_pieces(
+    spark: SparkSession, task: PiecesTask, server: Any
+) -> Iterator[tuple[Node, DataFrame]]:
     """Plan and lazy result of the query, with a partition for each piece."""
-    shape = in_views(task.input_schema, task.input_vocab)
-    how = tasks.Reading(task.pieces, layout_of(shape), task.input_vocab, task.storage)
-    size = len(task.pieces)
-    numbers = spark.range(0, size, 1, size)
-    frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)
+    frame = _read(spark, task)
     catalyst = Catalyst(spark)
     catalyst.show(frame, task.alias)
     transform = in_spark(spark, task.transform, task.dataset, [task.alias])
     plan, result = result_of(spark, steps_of(transform))
-    return catalyst.inline(plan), result
+    plan = catalyst.inline(plan)
+    if server is None:
+        yield plan, result
+        return
+    with over_tasks(server, result, frame, _read(server, task)) as there:
+        yield plan, there
+
+
+def _read(session: Any, task: PiecesTask) -> DataFrame:
+    """All records of the pieces, which tasks read when they are asked for."""
+    shape = in_views(task.input_schema, task.input_vocab)
+    how = tasks.Reading(task.pieces, layout_of(shape), task.input_vocab, task.storage)
+    size = len(task.pieces)
+    numbers = session.range(0, size, 1, size)
+    return marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)
 
 
 def _counts(result: DataFrame, plan: Node, task: PiecesTask) -> list[int]:
@@ -128,9 +155,7 @@ def _counts(result: DataFrame, plan: Node, task: PiecesTask) -> list[int]:
     read = [sum(data.records for data in piece) for piece in task.pieces]
     if len(read) == 1 or _is_one_for_one(plan):
         return read
-    from pyspark.sql.functions import spark_partition_id
-
-    numbers = result.select(spark_partition_id().alias("piece")).groupBy("piece").count()
+    numbers = result.selectExpr("spark_partition_id() AS piece").groupBy("piece").count()
     found = {row[0]: row[1] for row in numbers.collect()}
     return [found.get(number, 0) for number in range(len(read))]
 
@@ -161,20 +186,24 @@ def _ddl(schema: pa.Schema) -> str:
 _OR_NOT = "or let the coordinator do it: `slices: coordinator` below `engine` in odfbuild.yaml"
 
 
-def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
+def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str, server: Any) -> None:
     """Raise `EngineProblem` unless workers can do it: before they get any work.
 
-    Asked again where other workers have come. One may come later still; each task fails where it
-    cannot read or write.
+    Asked again where other workers have come, which servers of Spark Connect do not tell. One may
+    come later still; each task fails where it cannot read or write.
     """
     context = spark.sparkContext
-    now = (task.storage, executor_addresses(context))
-    if _LOOKED.get(context) == now:
+    known = context if server is None else server
+    now = (task.storage, executor_addresses(context) if server is None else frozenset[str]())
+    if _LOOKED.get(known) == now:
         return
     data, token = task.pieces[0][0], secrets.token_hex(8)
-    number = min(_LOOKS, max(2, context.defaultParallelism))
+    parallel = context.defaultParallelism if server is None else cores(server)
+    number = min(_LOOKS, max(2, parallel))
     look = partial(tasks.look, task.storage, data, token)
-    told = spark.range(0, number, 1, number).mapInArrow(look, _ddl(tasks.SEEN)).collect()
+    told = (
+        (server or spark).range(0, number, 1, number).mapInArrow(look, _ddl(tasks.SEEN)).collect()
+    )
     storage = _storage(task)
     seen = {file.name for file in storage.files(PROBES)}
     for row in told:
@@ -202,7 +231,7 @@ def _check_workers(spark: SparkSession, task: PiecesTask, cluster: str) -> None:
                 "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
                 f"be a folder that all workers see; {_OR_NOT}",
             )
-    _LOOKED[context] = now
+    _LOOKED[known] = now
 
 
 def _check_stored(task: PiecesTask, pieces: Sequence[WrittenPiece]) -> None:
@@ -237,7 +266,7 @@ _NO_MODULE = re.compile(
 )
 
 
-def _unable(text: str, cluster: str) -> EngineProblem | None:
+def _unable(text: str, cluster: str, *, is_server: bool = False) -> EngineProblem | None:
     """The error of a worker that cannot run Python tasks; `None` for anything else."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if _NO_PYTHON.search(text):
@@ -246,8 +275,8 @@ def _unable(text: str, cluster: str) -> EngineProblem | None:
             f"workers of {cluster} have no Python {version}, with which tasks run",
             code="E1680",
             notes=(" ".join((what[0] if what else "").split())[:300], "nothing was committed"),
-            help=f"install Python {version} there, and name it in PYSPARK_PYTHON where odfbuild "
-            f"runs; {_OR_NOT}",
+            help=f"install Python {version} there, and name it in PYSPARK_PYTHON where "
+            f"{'the server' if is_server else 'odfbuild'} runs; {_OR_NOT}",
         )
     missing = _NO_MODULE.search(text)
     if missing is None:
