@@ -270,6 +270,8 @@ class DatasetStore(References):
         return data
 
     def _block(self, block: Multihash, *, recent: bool = True) -> bytes | None:
+        if self.blocks is not None and (found := self.blocks.opened(block)) is not None:
+            return found
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return read_inside(f"{self.folder}/blocks/{block}")
         if self.blocks is None:

@@ -34,6 +34,7 @@ from odfbuild.exchange.repositories.withdrawn import left_of, statements_at
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.stewardship import Signed
+from odfbuild.python_gc import paused_collector
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
@@ -78,7 +79,8 @@ def pull(
 ) -> tuple[Transfer, ...]:
     """Pull each dataset on its own; never raises for the failure of one."""
     work = partial(_pull, workspace, _Identities(workspace), dry_run, waiting)
-    return each_on_its_own(wanted, work, watcher)
+    with paused_collector():  # the blocks of long chains are many objects
+        return each_on_its_own(wanted, work, watcher)
 
 
 def _pull(
