@@ -334,7 +334,8 @@ class _Attempt:
             write_config(store.path, DatasetConfig(pull_aliases=(self.wanted.reference,)))
             keep_statement(store, vouched.signed)
             store.add_statements(said)
-            store.swap_head(None, news.blocks[-1].hash)
+            with store.knowing(news.links):
+                store.swap_head(None, news.blocks[-1].hash)
 
     def _advance(
         self,
@@ -351,7 +352,8 @@ class _Attempt:
         self.store.put_blocks([each.data for each in news.blocks])
         keep_statement(self.store, vouched.signed)
         self.store.add_statements(said)
-        self.store.swap_head(here, news.blocks[-1].hash)
+        with self.store.knowing(news.links):
+            self.store.swap_head(here, news.blocks[-1].hash)
 
     def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:
         if not objects:

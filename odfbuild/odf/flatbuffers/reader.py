@@ -81,14 +81,15 @@ def decode_place(data: bytes) -> tuple[int, Multihash | None]:
     try:
         source, at = _opened(data)
         found = layout(source, at, slot_count(MetadataBlock))
-        number, before = (
+        values: list[Any] = [
             read(source, at + found[slot], 0) if found[slot] else absent and absent()
             for _, slot, read, absent in _place_fields()
-        )
+        ]
     except MalformedBlock:
         raise
     except BROKEN as error:
         raise MalformedBlock(f"not a metadata block: {error}") from None
+    number, before = values
     return number, before
 
 
