@@ -64,6 +64,8 @@ def stage_by_executors(
         if len(inputs) > 1 or not size or not _are_stored(each.store, each.step.slices):
             return None
         return _in_pieces(transaction, engine, each, scratch, settings)
+    if settings.remote:
+        return None
     if computation is not None and (computation.most_records or computation.never_in_full):
         return None
     step = StoredStep(transaction, inputs)
@@ -133,12 +135,10 @@ def _in_pieces(
 
 def may_use_executors(transaction: Transaction, settings: EngineSettings) -> bool:
     """Whether executors may write slices of a dataset, as settings in force and its rules say."""
-    drives_cluster = not (settings.embedded or settings.remote)
     return not (
         transaction.workspace.storage is None
-        or settings.remote
         or settings.slices is SlicesBy.COORDINATOR
-        or (settings.slices is SlicesBy.AUTO and not drives_cluster)
+        or (settings.slices is SlicesBy.AUTO and settings.embedded)
         or transaction.audit is not None
         or transaction.workspace.limit is not None
     )

@@ -32,7 +32,7 @@ def stays(transaction: Transaction, config: Config, source: RemoteObject) -> boo
     """Whether executors may read an object where it is, as far as definition and settings tell."""
     settings, state = in_force(config.engine), transaction.state
     polling, name = state.polling_source, transaction.alias
-    if polling is None or not may_use_executors(transaction, settings):
+    if polling is None or settings.remote or not may_use_executors(transaction, settings):
         return False
     columns = declared_columns(polling.read)
     is_large = settings.slices is SlicesBy.EXECUTORS or source.size > bytes_of(settings.slice_size)

@@ -56,7 +56,7 @@ class Multihash(Value, order=True):
     @classmethod
     def sha3_256(cls, data: bytes | memoryview) -> Multihash:
         """SHA3-256 of `data`: the hash of blocks, data files and checkpoints."""
-        return cls.of(SHA3_256, hashlib.sha3_256(data).digest())
+        return cls(_SHA3_256_PREFIX + hashlib.sha3_256(data).digest())
 
     @classmethod
     def of_contents(cls, path: Path) -> Multihash:

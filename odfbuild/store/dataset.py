@@ -96,6 +96,7 @@ class DatasetStore(References):
         self.summaries: Summaries | None = None
         self.personal: Personal | None = None
         self._rules: tuple[Multihash, ChainState] | None = None
+        self._decoded: dict[Multihash, MetadataBlock] = {}
         self._stated: tuple[tuple[int, int, int], tuple[Signed, ...]] | None = None
         self._withdrawn: tuple[Multihash, tuple[Signed, ...], Withdrawn] | None = None
 
@@ -270,6 +271,8 @@ class DatasetStore(References):
         return data
 
     def _block(self, block: Multihash, *, recent: bool = True) -> bytes | None:
+        if self.blocks is not None and (found := self.blocks.opened(block)) is not None:
+            return found
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return read_inside(f"{self.folder}/blocks/{block}")
         if self.blocks is None:
@@ -361,12 +364,23 @@ class DatasetStore(References):
         seen: set[type] = set()
         current: Multihash | None = head
         while current is not None and current != tail:
-            block = self.decode(current, self.read_raw(current), seen)
+            block = self._decoded.get(current)
+            if block is None:
+                block = self.decode(current, self.read_raw(current), seen)
             seen.add(type(block.event))
             blocks.append((current, block))
             current = block.prev_block_hash
         blocks.reverse()
         return blocks, current is not None
+
+    @contextlib.contextmanager
+    def knowing(self, links: Iterable[tuple[Multihash, MetadataBlock]]) -> Iterator[None]:
+        """Meanwhile blocks that somebody has read just now are not read again for a summary."""
+        self._decoded = dict(links)
+        try:
+            yield
+        finally:
+            self._decoded = {}
 
     # --- Writing, in the order of a commit ---
 

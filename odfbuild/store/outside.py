@@ -25,11 +25,17 @@ class BlocksElsewhere(Protocol):
     def here(self) -> Iterator[Multihash]:
         """The blocks of which a copy is here, sorted."""
 
+    def opened(self, block: Multihash) -> bytes | None:
+        """The bytes of a block, if it is in memory."""
+
     def read(self, block: Multihash) -> bytes | None:
         """The bytes of a block, where it is easily found."""
 
     def search(self, block: Multihash, heads: Iterable[Multihash]) -> bytes | None:
         """The bytes of a block in the history of one of `heads`."""
+
+    def pack(self, end: Multihash) -> bytes | None:
+        """The bytes of the pack that ends with a block, where there is one."""
 
     def put(self, blocks: Sequence[bytes]) -> None:
         """Store blocks of one chain, oldest first."""

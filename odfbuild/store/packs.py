@@ -13,13 +13,9 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.values import Value
-
-if TYPE_CHECKING:
-    from odfbuild.odf.model import MetadataBlock
 
 SIZES = (1_000, 50)
 """Numbers of blocks that a pack may have, the largest first."""
@@ -41,16 +37,9 @@ class Link(Value):
     @classmethod
     def of(cls, data: bytes) -> Link:
         """The block in these bytes; `ValueError` when there is none."""
-        block = read_block(data)
-        return cls(Multihash.sha3_256(data), data, block.sequence_number, block.prev_block_hash)
+        from odfbuild.odf.flatbuffers.reader import decode_place
 
-
-def read_block(data: bytes) -> MetadataBlock:
-    """The place of a block in its chain; of its event no more than has to be read."""
-    from odfbuild.odf.flatbuffers.reader import decode_block
-    from odfbuild.odf.model import AddData, ExecuteTransform
-
-    return decode_block(data, (AddData, ExecuteTransform))
+        return cls(Multihash.sha3_256(data), data, *decode_place(data))
 
 
 def size_of_pack(number: int) -> int:
@@ -93,11 +82,14 @@ def cut(links: Sequence[Link]) -> Cut:
 
 
 class Pack:
-    """The blocks of a pack by their hashes, which fit their bytes."""
+    """The blocks of a pack by their hashes, which fit their bytes; `data` are its own bytes."""
 
-    def __init__(self, blocks: dict[Multihash, bytes], before: Multihash | None) -> None:
+    def __init__(
+        self, blocks: dict[Multihash, bytes], before: Multihash | None, data: bytes
+    ) -> None:
         self.blocks = blocks
         self.before = before
+        self.data = data
 
     @classmethod
     def parse(cls, data: bytes, last: Multihash) -> Pack:
@@ -118,7 +110,7 @@ class Pack:
             at += length
         if at != len(data) or next(reversed(blocks)) != last:
             raise ValueError(f"it does not end with block {last}")
-        return cls(blocks, read_block(next(iter(blocks.values()))).prev_block_hash)
+        return cls(blocks, Link.of(next(iter(blocks.values()))).before, data)
 
 
 def pack(links: Sequence[Link]) -> bytes:

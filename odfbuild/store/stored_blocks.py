@@ -105,6 +105,11 @@ class StoredBlocks:
                 return data
         return None
 
+    def pack(self, end: Multihash) -> bytes | None:
+        """The bytes of the pack that ends with a block; `None` where there is no such pack."""
+        found = self._pack(end)
+        return None if found is None else found.data
+
     def put(self, blocks: Sequence[bytes]) -> None:
         """Store blocks of one chain, oldest first: complete packs, and what remains singly."""
         parts = cut([Link.of(data) for data in blocks])
@@ -138,8 +143,10 @@ class StoredBlocks:
         self._put.update(made)
         for end, data in made.items():
             self._keep(PACKS, end, data)
+        copies = set(_names(self.folder))
         for link in chain.from_iterable(packs):
-            (self.folder / str(link.hash)).unlink(missing_ok=True)
+            if link.hash in copies:
+                (self.folder / str(link.hash)).unlink(missing_ok=True)
 
     def _gathered(self, end: Link) -> tuple[Link, ...] | None:
         """The blocks of the pack that ends there; `None` where the storage lacks any of them."""
@@ -162,11 +169,17 @@ class StoredBlocks:
 
     # --- Reading ---
 
-    def _copy(self, block: Multihash) -> bytes | None:
+    def opened(self, block: Multihash) -> bytes | None:
+        """The bytes of a block, if it is in memory."""
         with self._mutex:
-            for known in self._packs.values():
+            for known in reversed(self._packs.values()):
                 if block in known.blocks:
                     return known.blocks[block]
+        return None
+
+    def _copy(self, block: Multihash) -> bytes | None:
+        if (data := self.opened(block)) is not None:
+            return data
         data = _content(self.folder / str(block))
         return data if data is not None and Multihash.sha3_256(data) == block else None
 

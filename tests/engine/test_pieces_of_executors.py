@@ -12,9 +12,10 @@ import pytest
 
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
 from odfbuild.engine.slice import dataset_schema, write_records
+from odfbuild.engine.spark.connect.expression_text import NotExpressible
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.internals.catalyst import optimised_plan_of
-from odfbuild.engine.spark.pieces import tasks
+from odfbuild.engine.spark.pieces import run, tasks
 from odfbuild.engine.spark.pieces.columns import columns_read
 from odfbuild.engine.spark.pieces.run import _unable, check_stored
 from odfbuild.errors import EngineProblem, IntegrityError, OdfbuildError, QueryError
@@ -220,9 +221,10 @@ def test_a_missing_value_in_a_required_column_is_an_error_of_the_query(
     ],
 )
 def test_what_a_worker_lacks_is_told(said: str, code: str, named: str) -> None:
-    found = _unable(said, "spark://h:7077")
+    found = _unable(said, "sc://h", is_server=True)
     assert found is not None
     assert found.code == code
+    assert code != "E1680" or "PYSPARK_PYTHON where the server runs" in (found.help or "")
     assert named in f"{found.message} {found.notes}"
 
 
@@ -298,3 +300,19 @@ def test_the_sandbox_lets_no_task_run_python(
     with pytest.raises(EngineProblem) as caught:
         spark_engine.run(task(where, (stored(where, RECORDS),)))
     assert caught.value.code == "E1684"
+
+
+@pytest.mark.spark
+def test_a_server_that_reads_the_query_otherwise_is_told(
+    where: StorageAddress, spark_engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotExpressible("the server reads its text as another plan")
+
+    for name in ("ship_to_server", "_check_workers", "_written"):
+        monkeypatch.setattr(run, name, refuse if name == "_written" else lambda *_: None)
+    step = task(where, (stored(where, RECORDS),))
+    with spark_engine.request("b") as spark, pytest.raises(EngineProblem) as caught:
+        run.write_in_pieces(spark, step, where.root, "sc://h", server=object())
+    assert caught.value.code == "E1670"
+    assert "another plan" in caught.value.message

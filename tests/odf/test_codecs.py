@@ -23,6 +23,7 @@ from odfbuild.odf.flatbuffers.form import (
     encode_message,
     manifest_version,
 )
+from odfbuild.odf.flatbuffers.reader import decode_place
 from odfbuild.odf.model import DataType, DataTypeMap, MetadataBlock, MetadataEvent, SetInfo
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data, to_data
@@ -53,6 +54,7 @@ def test_a_second_that_no_day_has_is_refused(of_day: int) -> None:
 def test_any_block_is_read_back_from_its_bytes(block: MetadataBlock, version: int) -> None:
     data = encode_block(block, version)
     assert decode_block(data) == block
+    assert decode_place(data) == (block.sequence_number, block.prev_block_hash)
     assert manifest_version(data) == version
 
 
@@ -203,6 +205,8 @@ def _read_or_refuse(data: bytes) -> None:
     block = None
     with _little_memory(1_000_000 + 1_000 * len(data)), suppress(MalformedBlock):
         block = decode_block(data)
+    with suppress(MalformedBlock):
+        decode_place(data)
     assert block is None or isinstance(block, MetadataBlock)
     assert time.process_time() - started < 10
 

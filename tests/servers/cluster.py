@@ -30,7 +30,7 @@ exec {java} "$@"
 
 # What a worker sees that does not share some folders: nothing in them, or files of the same size
 # and time with two records on each line.
-_ELSEWHERE = r"""
+ELSEWHERE = r"""
 set -e
 for each in $HIDDEN; do mount -t tmpfs none "$each"; done
 for each in $JOINED; do
@@ -115,7 +115,7 @@ def _started(
     elsewhere: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
     command = [
-        *(["unshare", "-m", "sh", "-c", _ELSEWHERE, "sh"] if elsewhere else []),
+        *(["unshare", "-m", "sh", "-c", ELSEWHERE, "sh"] if elsewhere else []),
         str(java.executable),
         "-Xmx256m",
         "-XX:TieredStopAtLevel=1",

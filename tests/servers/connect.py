@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pyspark
 
 from odfbuild.engine.spark.internals.process import module_options
 from odfbuild.engine.spark.session.java import find_java
+from tests.servers.cluster import ELSEWHERE
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _SECONDS = 300
@@ -22,9 +23,16 @@ _STARTED = re.compile(r"Spark Connect server started at: \S*?:(\d+)\b")
 
 @contextmanager
 def connect_server(
-    folder: Path, conf: Mapping[str, str] | None = None
+    folder: Path,
+    conf: Mapping[str, str] | None = None,
+    *,
+    hidden: Sequence[Path] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Start a server in one JVM with further settings; gives its address and its process."""
+    """Start a server in one JVM with further settings; gives its address and its process.
+
+    It finds nothing in folders that are `hidden`.
+    """
     java = find_java()
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
@@ -40,6 +48,7 @@ def connect_server(
         **(conf or {}),
     }
     command = [
+        *(["unshare", "-m", "sh", "-c", ELSEWHERE, "sh"] if hidden else []),
         str(java.executable),
         "-Xmx1g",
         "-XX:TieredStopAtLevel=1",
@@ -51,7 +60,13 @@ def connect_server(
         "org.apache.spark.sql.connect.service.SparkConnectServer",
     ]
     log = folder / "connect.log"
-    environment = {**os.environ, "SPARK_HOME": str(_SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(_SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "HIDDEN": " ".join(map(str, hidden)),
+        **(variables or {}),
+    }
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     try:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
 
 import pyarrow as pa
 
@@ -173,11 +174,11 @@ class SparkEngine:
         return self._by_tasks(task, write_root) or WrittenRoot(why="Spark Connect computes")
 
     def _by_tasks(
-        self, task: Stored, work: Callable[[SparkSession, Stored, Path, str], Done | None]
+        self, task: Stored, work: Callable[Concatenate[SparkSession, Stored, Path, str, ...], Done]
     ) -> Done | None:
         """Let tasks in Python carry out `work`; `None` where it is not for them."""
         session = self._session
-        if session.remote is not None:
+        if session.remote is not None and not isinstance(task, PiecesTask):
             return None
         if session.settings.embedded and session.fences.network:
             raise EngineProblem(
@@ -190,7 +191,8 @@ class SparkEngine:
         transform = None if isinstance(task, RootTask) else task.transform
         with self.request(task.dataset, transform) as spark:
             now = self._session
-            return work(spark, task, now.scratch, now.settings.address)
+            do = partial(work, spark, task, now.scratch, now.settings.address)
+            return do() if now.remote is None else now.remote.carry_out(task.dataset, do)
 
     def _together(self, tasks: Sequence[Any]) -> Any:
         if self._session.remote is not None:

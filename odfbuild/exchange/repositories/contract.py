@@ -91,8 +91,8 @@ class Publication:
     `expected` is the head there (`None`: no such dataset), and `blocks`, oldest first, go on from
     it, or from the seed where the history there is replaced (`force`). `files` has the file of each
     object. `info` are small files that lie beside the chain, by name, and `passports` those in the
-    folder of the dataset, which only a place of files keeps; `withdrawn` are objects that one of
-    `info` says are to be removed.
+    folder of the dataset, which only a place of files keeps, as it does `packs` of blocks, by the
+    last block of each; `withdrawn` are objects that one of `info` says are to be removed.
     """
 
     expected: Multihash | None
@@ -103,6 +103,7 @@ class Publication:
     info: Mapping[str, bytes] = field(default_factory=dict)
     passports: Mapping[str, bytes] = field(default_factory=dict)
     withdrawn: Sequence[ObjectFile] = ()
+    packs: Sequence[tuple[Multihash, Callable[[], bytes]]] = ()
 
 
 class WritableDataset(RemoteDataset, Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.packs import Link, pack, size_of_pack
 
 LocalBlock = tuple[Multihash, bytes, MetadataBlock]
 
@@ -22,6 +23,19 @@ def local_chain(
         current = block.prev_block_hash
     found.reverse()
     return found
+
+
+def pack_at(store: DatasetStore, end: Multihash) -> bytes | None:
+    """The pack of blocks here that ends with the block `end`; `None` where none does."""
+    links = [Link.of(store.read_raw(end))]
+    size = size_of_pack(links[0].number)
+    if size == 1:
+        return None
+    if store.blocks is not None and (data := store.blocks.pack(end)) is not None:
+        return data
+    while len(links) < size and links[-1].before is not None:
+        links.append(Link.of(store.read_raw(links[-1].before)))
+    return pack(links[::-1])
 
 
 def blocks_behind(store: DatasetStore, head: Multihash, block: Multihash) -> int | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from odfbuild.errors import RepositoryError
+from odfbuild.errors import Code, RepositoryError
 from odfbuild.ingest.secrets import scrub
 from odfbuild.store.place import Progress, too_large
 from odfbuild.version import __version__
@@ -203,7 +203,7 @@ class WebFolder:
                 + (
                     " with the credentials given" if self._authorization else " without credentials"
                 ),
-                code="E1005",
+                code=Code.REPOSITORY_FORBIDS,
                 notes=tuple(notes),
                 help="set `token` of the repository in odfbuild.yaml, such as "
                 "`token: ${{ env.ACME_TOKEN }}`, and that variable"

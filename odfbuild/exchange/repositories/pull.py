@@ -34,6 +34,7 @@ from odfbuild.exchange.repositories.withdrawn import left_of, statements_at
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.stewardship import Signed
+from odfbuild.python_gc import paused_collector
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
@@ -78,7 +79,8 @@ def pull(
 ) -> tuple[Transfer, ...]:
     """Pull each dataset on its own; never raises for the failure of one."""
     work = partial(_pull, workspace, _Identities(workspace), dry_run, waiting)
-    return each_on_its_own(wanted, work, watcher)
+    with paused_collector():  # the blocks of long chains are many objects
+        return each_on_its_own(wanted, work, watcher)
 
 
 def _pull(
@@ -332,7 +334,8 @@ class _Attempt:
             write_config(store.path, DatasetConfig(pull_aliases=(self.wanted.reference,)))
             keep_statement(store, vouched.signed)
             store.add_statements(said)
-            store.swap_head(None, news.blocks[-1].hash)
+            with store.knowing(news.links):
+                store.swap_head(None, news.blocks[-1].hash)
 
     def _advance(
         self,
@@ -349,7 +352,8 @@ class _Attempt:
         self.store.put_blocks([each.data for each in news.blocks])
         keep_statement(self.store, vouched.signed)
         self.store.add_statements(said)
-        self.store.swap_head(here, news.blocks[-1].hash)
+        with self.store.knowing(news.links):
+            self.store.swap_head(here, news.blocks[-1].hash)
 
     def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:
         if not objects:

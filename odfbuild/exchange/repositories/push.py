@@ -22,7 +22,12 @@ from odfbuild.exchange.repositories.contract import (
     WritableDataset,
 )
 from odfbuild.exchange.repositories.head_rules import Vouched
-from odfbuild.exchange.repositories.history import LocalBlock, blocks_behind, local_chain
+from odfbuild.exchange.repositories.history import (
+    LocalBlock,
+    blocks_behind,
+    local_chain,
+    pack_at,
+)
 from odfbuild.exchange.repositories.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.exchange.repositories.parallel import each_on_its_own
 from odfbuild.exchange.repositories.relation import Kind, Relation, relate
@@ -35,6 +40,7 @@ from odfbuild.exchange.repositories.withdrawn import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.packs import SIZES, size_of_pack
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
@@ -111,6 +117,7 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
             force=bool(lost),
             info=_beside(vouched) | _statements(workspace, wanted.name, target),
             withdrawn=withdrawn_from(store),
+            packs=_packs(store, blocks),
             passports=wanted.passports(workspace),
         )
         target.publish(publication, lambda moved: watcher.moved(wanted.name, moved))
@@ -128,6 +135,26 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
         lost_records=records_of(lost),
         vouched=vouched,
     )
+
+
+def _packs(
+    store: DatasetStore, blocks: Sequence[LocalBlock]
+) -> list[tuple[Multihash, Callable[[], bytes]]]:
+    """The packs that end within `blocks`: of each the larger one, and smaller ones behind all."""
+    found: list[tuple[Multihash, Callable[[], bytes]]] = []
+    large = True
+    for hash, _, block in reversed(blocks):
+        size = size_of_pack(block.sequence_number)
+        if size == SIZES[0] or (size > 1 and large):
+            found.append((hash, partial(_pack, store, hash)))
+        large = large and size != SIZES[0]
+    return found
+
+
+def _pack(store: DatasetStore, end: Multihash) -> bytes:
+    data = pack_at(store, end)
+    assert data is not None, "a pack ends with it"
+    return data
 
 
 def _sign_there(

@@ -2,6 +2,8 @@
 
 Reading walks from the head to a known block, one block after the other, since each names the one
 before; objects come several at once. Writing stores objects, then blocks, then moves the head.
+Where a place has packs beside the blocks (see `store.packs`), which only odfbuild writes, they come
+in place of their blocks, and are no more trusted than these.
 Sources: RFC-007; Open Data Fabric, "Repository Contract", "Dataset Layout".
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +25,18 @@ from odfbuild.exchange.repositories.contract import (
     Publication,
     RawBlock,
 )
-from odfbuild.odf.flatbuffers.reader import BRIEFLY, decode_block
+from odfbuild.odf.flatbuffers.reader import BRIEFLY, decode_block, decode_place
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.stewardship import FILE as STATEMENTS
 from odfbuild.odf.stewardship import MOST_BYTES
 from odfbuild.store.branches import HEAD
 from odfbuild.store.files import PENDING, make_folder, move_file, sync_folder
+from odfbuild.store.packs import Pack, size_of_pack
 from odfbuild.store.place import Place, ReadablePlace, TooLarge, Unconditional
 from odfbuild.store.remote import CREDENTIALS, is_failure, scheme_of, why
 from odfbuild.store.storage import damaged_object
+from odfbuild.store.stored_blocks import PACKS
 
 _T = TypeVar("_T")
 
@@ -42,7 +46,7 @@ AT_ONCE = 8
 _HEAD_BYTES = 1 << 10
 _INFO_BYTES = 64 << 10
 _BLOCK_BYTES = 16 << 20
-_CHAIN_BYTES = 128 << 20
+_CHAIN_BYTES = 512 << 20
 """Blocks of one pull are kept in memory until they were checked."""
 
 
@@ -103,6 +107,13 @@ class SimpleDataset:
         """The blocks of `(after, head]`; all of them when `after` is not among them."""
         yield SimpleOffer(self, head, tuple(self._walk(head, after))[::-1])
 
+    def packed_offer(self, head: Multihash, after: Multihash | None) -> SimpleOffer | None:
+        """The same by packs; `None` where there are none."""
+        try:
+            return SimpleOffer(self, head, tuple(self._walk(head, after, only_packs=True))[::-1])
+        except _NoPacks:
+            return None
+
     def info(self, name: str) -> bytes | None:
         """The file `info/<name>`."""
         return self._read(f"info/{name}", info_bytes(name))
@@ -132,6 +143,14 @@ class SimpleDataset:
 
     def block(self, hash: Multihash) -> tuple[bytes, MetadataBlock]:
         """A block, whose bytes have that hash; of its event what adds up over a chain."""
+        data = self.raw(hash)
+        try:
+            return data, decode_block(data, BRIEFLY)
+        except ValueError as error:
+            raise self._broken(f"block {hash} cannot be read: {error}") from None
+
+    def raw(self, hash: Multihash) -> bytes:
+        """The bytes of a block, which have that hash."""
         data = self._read(f"blocks/{hash}", self._limits.block)
         if data is None:
             raise self._missing(f"block {hash}")
@@ -143,33 +162,67 @@ class SimpleDataset:
                 notes=(f"its bytes hash to {found}", *_encoded_anew(self.address, data)),
                 help="nothing was taken; its owner has to publish an intact copy",
             )
+        return data
+
+    def place(self, hash: Multihash, data: bytes) -> tuple[int, Multihash | None]:
+        """The number of a block and the one before it; the rest is left to who takes it."""
         try:
-            return data, decode_block(data, BRIEFLY)
+            return decode_place(data)
         except ValueError as error:
             raise self._broken(f"block {hash} cannot be read: {error}") from None
 
-    def _walk(self, head: Multihash, after: Multihash | None) -> Iterator[RawBlock]:
-        """Blocks of `(after, head]`, newest first, each checked as the contract says."""
+    def pack(self, end: Multihash) -> Mapping[Multihash, bytes] | None:
+        """The blocks of the pack that ends with a block; `None` where there is no such pack."""
+        name = f"{PACKS}/{end}"
+        try:
+            data = self._read(name, self._limits.chain)
+        except RepositoryError as error:
+            if error.code != Code.REPOSITORY_FORBIDS:
+                raise
+            return None  # some servers answer so for what is not there
+        if data is None:
+            return None
+        try:
+            return Pack.parse(data, end).blocks
+        except ValueError as error:
+            raise IntegrityError(
+                f"a pack of blocks at {self.address} is damaged: {error}",
+                code="E1671",
+                notes=(f"file: {name}",),
+                help="nothing was taken; its owner has to remove that file, of which the single "
+                "blocks are there, too",
+            ) from None
+
+    def _walk(
+        self, head: Multihash, after: Multihash | None, *, only_packs: bool = False
+    ) -> Iterator[RawBlock]:
+        """Blocks of `(after, head]`, newest first, each checked as the contract says.
+
+        Raises `_NoPacks` where `only_packs` are wanted, and there are none.
+        """
         current: Multihash | None = head
         number: int | None = None
         total = 0
+        packs = _Packs(self)
         while current is not None and current != after:
-            data, block = self.block(current)
+            data = packs.block(current, number)
+            place, before = self.place(current, data)
+            if only_packs and packs.lacking:
+                raise _NoPacks
             total += len(data)
             if total > self._limits.chain:
                 problem = f"the new blocks are more than {self._limits.chain >> 20:,} MiB"
                 raise _refused(self.address, problem)
             # Numbers go down by one, so that no chain is longer than its head says.
-            if number is not None and block.sequence_number != number - 1:
+            if number is not None and place != number - 1:
                 raise self._broken(
-                    f"block {current} has the number {block.sequence_number}, and the one behind "
-                    f"it {number}"
+                    f"block {current} has the number {place}, and the one behind it {number}"
                 )
-            number = block.sequence_number
-            if (number == 0) != (block.prev_block_hash is None):
+            number = place
+            if (number == 0) != (before is None):
                 raise self._broken(f"block {current} has the number {number}, and is no seed")
             yield RawBlock(current, data)
-            current = block.prev_block_hash
+            current = before
 
     # --- Writing ---
 
@@ -185,6 +238,7 @@ class SimpleDataset:
             distinct(publication.objects),
         )
         in_parallel(lambda each: self._store(f"blocks/{each.hash}", each.data), publication.blocks)
+        in_parallel(lambda each: self._write(f"{PACKS}/{each[0]}", each[1]()), publication.packs)
         if publication.blocks:
             self._check_conditions(publication.blocks[-1])
         before = self._check_head(publication.expected)
@@ -289,6 +343,39 @@ class SimpleDataset:
 def info_bytes(name: str) -> int:
     """How large a file of `info/` may be."""
     return MOST_BYTES if name == STATEMENTS else _INFO_BYTES
+
+
+class _NoPacks(Exception):
+    """There are no packs at a place."""
+
+
+class _Packs:
+    """The blocks of a dataset, newest first, of packs as far as there are any.
+
+    A pack is asked for where one ends; after one that is `lacking`, none is.
+    """
+
+    def __init__(self, dataset: SimpleDataset) -> None:
+        self._dataset = dataset
+        self._here: Mapping[Multihash, bytes] = {}
+        self.lacking = False
+
+    def block(self, hash: Multihash, follower: int | None) -> bytes:
+        """A block, before the one of the number `follower`, if there is one."""
+        if hash not in self._here and follower is not None:
+            self._ask(hash, follower - 1)
+        data = self._here.get(hash)
+        if data is not None:
+            return data
+        data = self._dataset.raw(hash)
+        if follower is None:
+            self._ask(hash, self._dataset.place(hash, data)[0])
+        return data
+
+    def _ask(self, end: Multihash, number: int) -> None:
+        if not self.lacking and size_of_pack(number) > 1:
+            self._here = self._dataset.pack(end) or {}
+            self.lacking = not self._here
 
 
 class SimpleOffer:

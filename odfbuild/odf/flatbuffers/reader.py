@@ -73,6 +73,26 @@ def decode_block(data: bytes, brief: Container[type] = ()) -> MetadataBlock:
         raise MalformedBlock(f"not a metadata block: {error}") from None
 
 
+def decode_place(data: bytes) -> tuple[int, Multihash | None]:
+    """The number of a block, and the one before it; `MalformedBlock` as `decode_block`.
+
+    What the block says is not looked at.
+    """
+    try:
+        source, at = _opened(data)
+        found = layout(source, at, slot_count(MetadataBlock))
+        values: list[Any] = [
+            read(source, at + found[slot], 0) if found[slot] else absent and absent()
+            for _, slot, read, absent in _place_fields()
+        ]
+    except MalformedBlock:
+        raise
+    except BROKEN as error:
+        raise MalformedBlock(f"not a metadata block: {error}") from None
+    number, before = values
+    return number, before
+
+
 def decode_message(kind: type[T], data: bytes) -> T:
     """Read a message of an engine (`model.messages`); `MalformedBlock` for anything else."""
     source = Source(data)
@@ -92,7 +112,8 @@ def manifest_version(data: bytes) -> int:
         raise MalformedBlock(f"not a manifest: {error}") from None
 
 
-def _decode(data: bytes, brief: Container[type]) -> MetadataBlock:
+def _opened(data: bytes) -> tuple[Source, int]:
+    """The buffer of the block in a manifest, and where it stands there."""
     kind, version, content = manifest(data)
     if kind != MANIFEST_KIND:
         raise MalformedBlock(f"manifest kind 0x{kind:x} is not a metadata block")
@@ -101,7 +122,11 @@ def _decode(data: bytes, brief: Container[type]) -> MetadataBlock:
     if not content:
         raise MalformedBlock("the manifest has no content")
     inner = Source(nested(data, content))
-    at = follow(inner, 0)
+    return inner, follow(inner, 0)
+
+
+def _decode(data: bytes, brief: Container[type]) -> MetadataBlock:
+    inner, at = _opened(data)
     in_brief = brief and _event_class(inner, at) in brief
     block: MetadataBlock = (_brief_reader if in_brief else _object_reader)(MetadataBlock)(
         inner, at, 0
@@ -161,6 +186,14 @@ def _make_object_reader(cls: type, brief: bool = False) -> Read:
 
 _object_reader: Callable[[type], Read] = cache(_make_object_reader)
 _brief_reader: Callable[[type], Read] = cache(partial(_make_object_reader, brief=True))
+
+
+@cache
+def _place_fields() -> tuple[tuple[str, int, Read, _Absent], ...]:
+    names = ("sequence_number", "prev_block_hash")
+    known = {field.name: field for field in fields_of(MetadataBlock)}
+    return tuple(_other_field(known[name], MetadataBlock, False) for name in names)
+
 
 _Absent = Callable[[], Any] | None
 """`None`: what is absent is `None`, as its field says."""

@@ -47,6 +47,8 @@ ELSEWHERE = {
         ("E1680", "E1681", "E1682"),
         ("tests/engine/test_pieces_of_executors.py", "a worker that lacks something"),
     ),
+    "E1670": ("tests/engine/test_pieces_of_executors.py", "a server that reads it otherwise"),
+    "E1671": ("tests/exchange/repositories/test_packs.py", "a pack with other bytes"),
     "E1683": ("tests/engine/test_pieces_of_executors.py", "a storage that lost a slice"),
     "E1684": ("tests/engine/test_pieces_of_executors.py", "tasks in a sandbox"),
     "E1690": ("tests/cli/sharing/test_stored_garbage.py", "a block that is none"),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PREFIX = "__odf_relation_"
 """How names of the views that a text reads begin."""
+OF_TASKS = "MapInArrow"
+"""The node of records that tasks give, which no query has: a relation like any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class _Writer:
     def plan(self, node: Node) -> tuple[Node, str]:
         """A node and all below it."""
         children = node.children
-        if not children:
+        if not children or node.kind == OF_TASKS:
             return self._leaf(node)
         made = [self.plan(child) for child in children]
         if node.kind in ("SubqueryAlias", "View"):

@@ -12,9 +12,9 @@ import itertools
 import json
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
@@ -26,6 +26,7 @@ from odfbuild.engine.spark.connect.cluster import check_reachable
 from odfbuild.engine.spark.connect.expression_text import NotExpressible
 from odfbuild.engine.spark.connect.lost import SessionLost, refused_by
 from odfbuild.engine.spark.connect.plan_text import (
+    OF_TASKS,
     PREFIX,
     PlanText,
     Relation,
@@ -37,6 +38,7 @@ from odfbuild.engine.spark.connect.workers import Workers
 from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.internals.connect import analysis, hang_up
 from odfbuild.engine.spark.internals.node import Files, Node
+from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.results.counted import write_counted
 from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.results.frames import quote
@@ -45,6 +47,7 @@ from odfbuild.errors import EngineProblem
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_Done = TypeVar("_Done")
 _WHOLE = "spark.sql.debug.maxToStringFields"
 _numbers = itertools.count()
 
@@ -52,7 +55,8 @@ _numbers = itertools.count()
 class Remote:
     """The server at `settings.master`, with `planner` as the session beside odfbuild.
 
-    `shared` is a folder in which both must find what the other one writes.
+    `shared` is a folder in which both must find what the other one writes, for all work but that of
+    tasks which read and write in a storage.
     """
 
     def __init__(self, settings: EngineSettings, planner: SparkSession, shared: Path) -> None:
@@ -61,10 +65,12 @@ class Remote:
         self._planner = planner
         self._connecting = threading.Lock()
         self._session: Any = None
+        self._sharing: Any = None
+        """The session that was found to share the folder."""
         self._workers: Workers | None = None
         self._dataset = threading.local()
         self._step_progress: dict[str, StepProgress] = {}
-        self._live()
+        self._open()
 
     def executor(self, dataset: str) -> ConnectExecutor:
         """Who computes for `dataset`."""
@@ -123,40 +129,45 @@ class Remote:
     ) -> None:
         """Compute a text there that reads as `here` does; raises `NotExpressible` if it does not.
 
-        A session that is lost meanwhile is opened again, once. The one that is gone may still
-        write, so each writes to a folder of its own.
+        A session that is lost may still write, so each writes to a folder of its own.
         """
-        made = folder.with_name(f"{folder.name}-there")
-        try:
-            self._compute(self._live(), dataset, text, here, made, options)
-        except SessionLost as lost:
-            made = folder.with_name(f"{folder.name}-again")
-            try:
-                session = self._live()
-            except EngineProblem:
-                raise lost from None
-            self._compute(session, dataset, text, here, made, options)
-        made.rename(folder)
+        names = iter(("there", "again"))
 
-    def _compute(
-        self,
-        session: Any,
-        dataset: str,
-        text: PlanText,
-        here: DataFrame,
-        folder: Path,
-        options: Mapping[str, str],
-    ) -> None:
-        self._dataset.name = dataset
-        session.addTag(_tag(dataset))
-        try:
+        def work(session: Any) -> Path:
+            made = folder.with_name(f"{folder.name}-{next(names)}")
             with _views(session, text.relations):
                 result = session.sql(text.sql)
                 if analysis(result) != analysis(here):
-                    raise NotExpressible("the server reads its text as another plan")
+                    raise NotExpressible(_OTHERWISE)
                 if not set(map(_path, result.inputFiles())) <= _paths(text.relations):
                     raise NotExpressible("the server would read other files")
-                write_counted(result, folder, folder.as_uri(), options)
+                write_counted(result, made, made.as_uri(), options)
+            return made
+
+        self._twice(dataset, work, self._live).rename(folder)
+
+    def carry_out(self, dataset: str, work: Callable[[Any], _Done]) -> _Done:
+        """Have work done in the session of the server that needs no folder, but a storage."""
+        return self._twice(dataset, work, self._open)
+
+    def _twice(
+        self, dataset: str, work: Callable[[Any], _Done], session: Callable[[], Any]
+    ) -> _Done:
+        """Do work in a session; in another one where it is lost meanwhile, once."""
+        try:
+            return self._once(session(), dataset, work)
+        except SessionLost as lost:
+            try:
+                another = session()
+            except EngineProblem:
+                raise lost from None
+            return self._once(another, dataset, work)
+
+    def _once(self, session: Any, dataset: str, work: Callable[[Any], _Done]) -> _Done:
+        self._dataset.name = dataset
+        session.addTag(_tag(dataset))
+        try:
+            return work(session)
         except Exception as error:
             lost = refused_by(error, self._settings.address, dataset)
             if lost is None:
@@ -167,15 +178,19 @@ class Remote:
             session.removeTag(_tag(dataset))
 
     def _live(self) -> Any:
+        """The session, which shares the folder."""
+        session = self._open()
+        with self._connecting:
+            if self._sharing is not session:
+                check_sees(session, self._shared, self._settings.address)
+                self._sharing = session
+        return session
+
+    def _open(self) -> Any:
         with self._connecting:
             if self._session is None:
                 check_reachable(self._settings.master)
                 session = connected(self._settings, self._planner)
-                try:
-                    check_sees(session, self._shared, self._settings.address)
-                except EngineProblem:
-                    session.stop()
-                    raise
                 session.conf.set(_WHOLE, _MANY)
                 session.registerProgressHandler(self._advanced)
                 self._session = session
@@ -205,6 +220,7 @@ class Remote:
 
 
 _MANY = "100000"
+_OTHERWISE = "the server reads its text as another plan"
 
 
 class ConnectExecutor:
@@ -227,10 +243,7 @@ class ConnectExecutor:
 
     def _told(self, frame: DataFrame, folder: Path) -> tuple[PlanText, DataFrame]:
         """The text of a frame, and what it means here."""
-        from pyspark.errors import AnalysisException
-
         spark = frame.sparkSession
-        spark.conf.set(_WHOLE, _MANY)
         catalyst = Catalyst(spark)
         files = itertools.count()
 
@@ -242,15 +255,57 @@ class ConnectExecutor:
             schema = catalyst.frame(leaf).schema
             return plan_of(spark.read.schema(schema).parquet(str(aside)))
 
-        text = text_of_plan(catalyst, plan_of(frame), f"{PREFIX}{next(_numbers)}_", readable)
+        return _read_again(frame, readable)
+
+
+def _read_again(frame: DataFrame, readable: Callable[[Node], Node]) -> tuple[PlanText, DataFrame]:
+    """The text of a frame, in which leaves are as `readable` gives them, and what it means here."""
+    from pyspark.errors import AnalysisException
+
+    spark = frame.sparkSession
+    spark.conf.set(_WHOLE, _MANY)
+    catalyst = Catalyst(spark)
+    text = text_of_plan(catalyst, plan_of(frame), f"{PREFIX}{next(_numbers)}_", readable)
+    for relation in text.relations:
+        _make_view(catalyst.frame(relation.leaf), relation)
+    try:
+        here = spark.sql(text.sql)
+    except AnalysisException as error:
+        raise NotExpressible(f"Spark does not read its text: {error.getCondition()}") from None
+    check_text(catalyst, text, here)
+    return text, here
+
+
+@contextlib.contextmanager
+def over_tasks(session: Any, result: DataFrame, here: DataFrame, there: Any) -> Iterator[Any]:
+    """`result`, a lazy frame over the one `here`, in the session of a server.
+
+    `here` is what tasks give, and `there` is the same in that session. Raises `NotExpressible`
+    unless the server reads the text of `result` as it is meant.
+    """
+
+    def readable(leaf: Node) -> Node:
+        if leaf.kind != OF_TASKS:
+            raise NotExpressible("records that stand in it")
+        return plan_of(empty_frame(here.sparkSession, here.schema))
+
+    text, _ = _read_again(result, readable)
+    # Types that a client sends are texts with a collation, which plans name.
+    columns = [
+        f"CAST({quote(name)} AS STRING) AS {quote(name)}" if kind == "string" else quote(name)
+        for name, kind in here.dtypes
+    ]
+    try:
         for relation in text.relations:
-            _make_view(catalyst.frame(relation.leaf), relation)
-        try:
-            here = spark.sql(text.sql)
-        except AnalysisException as error:
-            raise NotExpressible(f"Spark does not read its text: {error.getCondition()}") from None
-        check_text(catalyst, text, here)
-        return text, here
+            _make_view(here.selectExpr(*columns), relation)
+            _make_view(there.selectExpr(*columns), relation)
+        found = session.sql(text.sql)
+        if analysis(found) != analysis(here.sparkSession.sql(text.sql)):
+            raise NotExpressible(_OTHERWISE)
+        yield found
+    finally:
+        with contextlib.suppress(Exception):  # those of a session that is lost went with it
+            _drop(session, text.relations)
 
 
 @contextlib.contextmanager

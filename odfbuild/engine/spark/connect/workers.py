@@ -65,7 +65,7 @@ class Workers:
     def _check_files(self, files: Sequence[Path]) -> None:
         what = f"workers of {self._name} do not see the files of this step"
         try:
-            self._cores = self._cores or _cores(self._session)
+            self._cores = self._cores or cores(self._session)
             times = self._cores if len(files) <= _BY_ALL else 1
             names = [f"file:{file.absolute()}" for file in files for _ in range(times)]
             there = self._session.read.format("binaryFile").options(**_NOT_AGAIN).load(names)
@@ -102,7 +102,7 @@ def why_not_shared(session: Any, name: str, folder: Path) -> str | None:
     token = secrets.token_hex(8)
     try:
         pq.write_table(pa.table({"token": [token]}), question)
-        tasks = _cores(session)  # so many files are read by one task each
+        tasks = cores(session)  # so many files are read by one task each
         asked = session.read.options(**_NOT_AGAIN).parquet(*[question.as_uri()] * tasks)
         asked.write.parquet(answer.as_uri())
         parts = [*answer.glob("part-*")] if answer.is_dir() else []
@@ -119,7 +119,7 @@ def why_not_shared(session: Any, name: str, folder: Path) -> str | None:
     return f"of {tasks} records that they wrote {len(found)} are in {answer}"
 
 
-def _cores(session: Any) -> int:
+def cores(session: Any) -> int:
     """How many tasks run at once, as Spark knows of its workers now.
 
     The first job may wait for workers that were not there when it was planned, so the second tells.

@@ -23,12 +23,15 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
+from odfbuild.engine.spark.connect.expression_text import NotExpressible
+from odfbuild.engine.spark.connect.remote import over_tasks
+from odfbuild.engine.spark.connect.workers import cores
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.records import layout_of
 from odfbuild.engine.spark.internals.status import executor_addresses
 from odfbuild.engine.spark.pieces import tasks
-from odfbuild.engine.spark.pieces.shipped import ship
+from odfbuild.engine.spark.pieces.shipped import ship, ship_to_server
 from odfbuild.engine.spark.queries.checked import checked, known_result
 from odfbuild.engine.spark.queries.foreign import in_spark
 from odfbuild.engine.spark.queries.step import steps_of
@@ -42,25 +45,23 @@ from odfbuild.store.storage import PROBES, Storage
 from odfbuild.values import Value
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 _ONE_FOR_ONE = frozenset({"Project", "SubqueryAlias", "View", "MapInArrow", "Range"})
 """Nodes of a plan that give as many records as they take."""
 _LOOKS = 64
 """Tasks that tell of their workers: so many meet all of them, or nearly."""
-_LOOKED: WeakKeyDictionary[SparkContext, tuple[StorageAddress, frozenset[str]]] = (
-    WeakKeyDictionary()
-)
+_LOOKED: WeakKeyDictionary[Any, tuple[StorageAddress, frozenset[str]]] = WeakKeyDictionary()
 """The workers of a session that were found able to use a storage."""
 
 
 def write_in_pieces(
-    spark: SparkSession, task: PiecesTask, scratch: Path, cluster: str
+    spark: SparkSession, task: PiecesTask, scratch: Path, cluster: str, server: Any = None
 ) -> tuple[WrittenPiece, ...] | None:
     """Carry out the steps; `None` where they have to go through the coordinator.
 
-    `scratch` is a folder of the session, and `cluster` is what messages call its workers.
+    `scratch` is a folder of the session, and `cluster` is what messages call its workers. With the
+    session of a `server` of Spark Connect that one computes, and `spark` checks and plans.
     """
     view = InputSlices(alias=task.alias, schema=task.input_schema, vocab=task.input_vocab)
     report = checked(spark, task.dataset, task.transform, [view], task.vocab)
@@ -71,50 +72,64 @@ def write_in_pieces(
         or any(pa.types.is_nested(each.type) for each in task.input_schema)
     ):
         return None
-    seen = task.pieces[0][0]
+    place = Workplace(task.dataset, task.storage, scratch, cluster, server)
     try:
-        with by_tasks(spark, Workplace(task.dataset, task.storage, scratch, cluster), seen):
-            return _written(spark, task)
+        with by_tasks(spark, place, task.pieces[0][0]):
+            return _written(spark, task, server)
     except tasks.NotByTasks:
         return None
+    except NotExpressible as why:
+        raise EngineProblem(
+            f"{cluster} cannot be asked for the result of '{task.dataset}': {why}",
+            code="E1670",
+            dataset=task.dataset,
+            notes=("nothing was committed",),
+            help=f"say it in another way, {_OR_NOT}",
+        ) from None
 
 
 class Workplace(Value):
     """Who works for a dataset, and where: `cluster` is what messages call the workers.
 
-    `scratch` is a folder of the session.
+    `scratch` is a folder of the session. They may be those of the session of a `server`.
     """
 
     dataset: str
     storage: StorageAddress
     scratch: Path
     cluster: str
+    server: Any = None
 
 
 @contextmanager
 def by_tasks(spark: SparkSession, place: Workplace, seen: DataSlice | None) -> Iterator[None]:
     """Let workers run Python in it, which have to see an object, and give their errors a form."""
     try:
-        ship(spark, place.scratch)
+        if place.server is None:
+            ship(spark, place.scratch)
+        else:
+            ship_to_server(place.server, place.scratch)
         _check_workers(spark, place, seen)
         yield
-    except OdfbuildError:
+    except (OdfbuildError, NotExpressible):
         raise
     except Exception as error:
-        found = tasks.problem_of(str(error)) or _unable(str(error), place.cluster)
+        found = tasks.problem_of(str(error)) or _unable(
+            str(error), place.cluster, is_server=place.server is not None
+        )
         if found is None:
             raise
         raise found from None
 
 
-def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
-    plan, result = _over_pieces(spark, task)
-    counts = _counts(result, plan, task)
-    offsets = accumulate(counts, initial=task.first_offset)
-    how = tasks.Writing(
-        task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
-    )
-    rows = result.mapInArrow(partial(tasks.write, how), ddl(tasks.REPORT)).collect()
+def _written(spark: SparkSession, task: PiecesTask, server: Any) -> tuple[WrittenPiece, ...]:
+    with _over_pieces(spark, task, server) as (plan, result):
+        counts = _counts(result, plan, task)
+        offsets = accumulate(counts, initial=task.first_offset)
+        how = tasks.Writing(
+            task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
+        )
+        rows = result.mapInArrow(partial(tasks.write, how), ddl(tasks.REPORT)).collect()
     by_number = {row.piece: row for row in rows}
     if sorted(row.piece for row in rows) != list(range(len(task.pieces))):
         why = f"of {len(task.pieces)} tasks {len(rows)} told of what they wrote"
@@ -130,19 +145,32 @@ def _written(spark: SparkSession, task: PiecesTask) -> tuple[WrittenPiece, ...]:
     return tuple(found)
 
 
-def _over_pieces(spark: SparkSession, task: PiecesTask) -> tuple[Node, DataFrame]:
+@contextmanager
+def _over_pieces(
+    spark: SparkSession, task: PiecesTask, server: Any
+) -> Iterator[tuple[Node, DataFrame]]:
     """Plan and lazy result of the query, with a partition for each piece."""
-    shape = in_views(task.input_schema, task.input_vocab)
-    layout = layout_of(shape)
-    how = tasks.Reading(task.pieces, layout, task.input_vocab, task.storage, task.alias)
-    size = len(task.pieces)
-    numbers = spark.range(0, size, 1, size)
-    frame = marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)
+    frame = _read(spark, task)
     catalyst = Catalyst(spark)
     catalyst.show(frame, task.alias)
     transform = in_spark(spark, task.transform, task.dataset, [task.alias])
     plan, result = result_of(spark, steps_of(transform))
-    return catalyst.inline(plan), result
+    plan = catalyst.inline(plan)
+    if server is None:
+        yield plan, result
+        return
+    with over_tasks(server, result, frame, _read(server, task)) as there:
+        yield plan, there
+
+
+def _read(session: Any, task: PiecesTask) -> DataFrame:
+    """All records of the pieces, which tasks read when they are asked for."""
+    shape = in_views(task.input_schema, task.input_vocab)
+    layout = layout_of(shape)
+    how = tasks.Reading(task.pieces, layout, task.input_vocab, task.storage, task.alias)
+    size = len(task.pieces)
+    numbers = session.range(0, size, 1, size)
+    return marked(numbers.mapInArrow(partial(tasks.read, how), shape), task.input_schema)
 
 
 def _counts(result: DataFrame, plan: Node, task: PiecesTask) -> list[int]:
@@ -150,9 +178,7 @@ def _counts(result: DataFrame, plan: Node, task: PiecesTask) -> list[int]:
     read = [sum(data.records for data in piece) for piece in task.pieces]
     if len(read) == 1 or _is_one_for_one(plan):
         return read
-    from pyspark.sql.functions import spark_partition_id
-
-    numbers = result.select(spark_partition_id().alias("piece")).groupBy("piece").count()
+    numbers = result.selectExpr("spark_partition_id() AS piece").groupBy("piece").count()
     found = {row[0]: row[1] for row in numbers.collect()}
     return [found.get(number, 0) for number in range(len(read))]
 
@@ -188,17 +214,21 @@ _OR_NOT = "or let the coordinator do it: `slices: coordinator` below `engine` in
 def _check_workers(spark: SparkSession, place: Workplace, data: DataSlice | None) -> None:
     """Raise `EngineProblem` unless workers can do it: before they get any work.
 
-    Asked again where other workers have come. One may come later still; each task fails where it
-    cannot read or write.
+    Asked again where other workers have come, which servers of Spark Connect do not tell. One may
+    come later still; each task fails where it cannot read or write.
     """
-    context, cluster = spark.sparkContext, place.cluster
-    now = (place.storage, executor_addresses(context))
-    if _LOOKED.get(context) == now:
+    context, server, cluster = spark.sparkContext, place.server, place.cluster
+    known = context if server is None else server
+    addresses = executor_addresses(context) if server is None else frozenset[str]()
+    now = (place.storage, addresses)
+    if _LOOKED.get(known) == now:
         return
     token = secrets.token_hex(8)
-    number = min(_LOOKS, max(2, context.defaultParallelism))
+    parallel = context.defaultParallelism if server is None else cores(server)
+    number = min(_LOOKS, max(2, parallel))
     look = partial(tasks.look, place.storage, data, token)
-    rows = spark.range(0, number, 1, number).mapInArrow(look, ddl(tasks.SEEN)).collect()
+    numbers = (server or spark).range(0, number, 1, number)
+    rows = numbers.mapInArrow(look, ddl(tasks.SEEN)).collect()
     storage = _storage(place.storage)
     seen = {file.name for file in storage.files(PROBES)}
     for row in rows:
@@ -226,7 +256,7 @@ def _check_workers(spark: SparkSession, place: Workplace, data: DataSlice | None
                 "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
                 f"be a folder that all workers see; {_OR_NOT}",
             )
-    _LOOKED[context] = now
+    _LOOKED[known] = now
 
 
 def check_stored(dataset: str, where: StorageAddress, pieces: Iterable[WrittenPiece]) -> None:
@@ -261,7 +291,7 @@ _NO_MODULE = re.compile(
 )
 
 
-def _unable(text: str, cluster: str) -> EngineProblem | None:
+def _unable(text: str, cluster: str, *, is_server: bool = False) -> EngineProblem | None:
     """The error of a worker that cannot run Python tasks; `None` for anything else."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if _NO_PYTHON.search(text):
@@ -270,8 +300,8 @@ def _unable(text: str, cluster: str) -> EngineProblem | None:
             f"workers of {cluster} have no Python {version}, with which tasks run",
             code="E1680",
             notes=(" ".join((what[0] if what else "").split())[:300], "nothing was committed"),
-            help=f"install Python {version} there, and name it in PYSPARK_PYTHON where odfbuild "
-            f"runs; {_OR_NOT}",
+            help=f"install Python {version} there, and name it in PYSPARK_PYTHON where "
+            f"{'the server' if is_server else 'odfbuild'} runs; {_OR_NOT}",
         )
     missing = _NO_MODULE.search(text)
     if missing is None:

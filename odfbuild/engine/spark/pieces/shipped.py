@@ -11,7 +11,8 @@ import sys
 import zipfile
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import odfbuild
 from odfbuild.engine.spark.internals.process import let_run_python
@@ -22,23 +23,42 @@ if TYPE_CHECKING:
 _NAME = "odfbuild.zip"
 _ONE_AT_A_TIME = Lock()
 """Several datasets may need it at once."""
+_HAVE_IT: WeakSet[Any] = WeakSet()
+"""Sessions that have the package."""
 
 
 def ship(spark: SparkSession, folder: Path) -> None:
     """Let Python workers of a session import this package, from an archive made in `folder`."""
+    context = spark.sparkContext
     with _ONE_AT_A_TIME:
-        _ship(spark, folder / _NAME)
+        if context in _HAVE_IT:
+            return
+        _let_run(spark)
+        context.addPyFile(str(_archive(folder)))
+        _HAVE_IT.add(context)
 
 
-def _ship(spark: SparkSession, archive: Path) -> None:
-    if archive.exists():
-        return
+def ship_to_server(session: Any, folder: Path) -> None:
+    """The same for the session of a server of Spark Connect, which says itself what Python is."""
+    with _ONE_AT_A_TIME:
+        if session in _HAVE_IT:
+            return
+        session.addArtifacts(str(_archive(folder)), pyfile=True)
+        _HAVE_IT.add(session)
+
+
+def _let_run(spark: SparkSession) -> None:
     context = spark.sparkContext
     named = context.getConf().get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     here = (context.master or "").startswith("local")
     let_run_python(spark, named or (sys.executable if here else "python3"))
-    home = Path(odfbuild.__file__).parent
+
+
+def _archive(folder: Path) -> Path:
+    archive, home = folder / _NAME, Path(odfbuild.__file__).parent
+    if archive.exists():
+        return archive
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
         for file in sorted(home.rglob("*.py")):
             written.write(file, file.relative_to(home.parent))
-    context.addPyFile(str(archive))
+    return archive

@@ -11,7 +11,8 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +22,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 
 from odfbuild.errors import Code, OdfbuildError
 from odfbuild.exchange.passport.forms import form_of
+from odfbuild.exchange.repositories.history import pack_at
 from odfbuild.exchange.repositories.serve.rights import Caller, MalformedToken, Rights, UnknownToken
 from odfbuild.exchange.repositories.serve.site import Absent, Push, Site
 from odfbuild.odf.identity import DatasetId, is_alias
@@ -32,6 +34,7 @@ from odfbuild.project.settings.serving import Serving
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import PENDING, move_file
 from odfbuild.store.storage import ObjectKind
+from odfbuild.store.stored_blocks import PACKS
 
 _WRITE = 1 << 20
 SLOWEST = 1 << 10
@@ -176,7 +179,7 @@ class Simple:
             if data is None:
                 raise Refusal(404)
             return Response(data, headers={"Cache-Control": "no-cache"})
-        if kind not in _KINDS:
+        if kind not in (*_KINDS, PACKS):
             raise Refusal(404)
         hash = _hash(name)
         if (known := _cached(request, str(hash), _FOR_EVER)) is not None:
@@ -185,11 +188,16 @@ class Simple:
 
     async def _stored(self, store: DatasetStore, kind: str, hash: Multihash) -> Response:
         headers = _headers(str(hash), _FOR_EVER)
-        if kind == "blocks":
+        if kind in ("blocks", PACKS):
+            read: Callable[[Multihash], bytes | None] = (
+                store.read_raw if kind == "blocks" else partial(pack_at, store)
+            )
             try:
-                data = await run_in_threadpool(store.read_raw, hash)
+                data = await run_in_threadpool(read, hash)
             except OdfbuildError as error:
                 raise Refusal(404 if error.code == Code.BLOCK_MISSING else 500) from None
+            if data is None:
+                raise Refusal(404)
             return Response(data, headers=headers, media_type=_OCTETS)
         wanted = cast(ObjectKind, kind)
         file = await run_in_threadpool(self._site.object_file, store, wanted, hash)

@@ -166,7 +166,7 @@ class Site:
         before = store.read_block(after).sequence_number + 1 if known and after is not None else 0
         if (news := store.read_block(stop).sequence_number + 1 - before) > MOST_BLOCKS:
             why = f"there are {news:,} new blocks, and a message of this protocol holds "
-            why += f"{MOST_BLOCKS:,}: pull from the address without odf+, which gives single blocks"
+            why += f"{MOST_BLOCKS:,}: pull with a newer odfbuild, or from the address without odf+"
             raise Refused(Internal(_pull("InitialRequest"), why))
         found = local_chain(store, stop, after)
         if after is not None and found[0][2].prev_block_hash is None and not force:

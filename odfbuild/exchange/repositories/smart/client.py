@@ -1,8 +1,9 @@
 """A dataset on a server of the Smart Transfer Protocol: read and written in a dialogue.
 
-Blocks come in one archive, objects by HTTP from where the server says. A push is committed by the
-server, which compares the head; afterwards we ask for it, because a late request for progress looks
-like the confirmation. Sources: RFC-008; reference behaviour, "Smart Transfer Protocol".
+Blocks come in one archive, objects by HTTP from where the server says; very many blocks come by the
+Simple protocol, in packs, where the server has such, as `odfbuild serve`. A push is committed by
+the server, which compares the head; afterwards we ask for it, because a late request for progress
+looks like the confirmation. Sources: RFC-008; reference behaviour, "Smart Transfer Protocol".
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from odfbuild.errors import Code, IntegrityError, RepositoryError, StaleHeadError
-from odfbuild.exchange.repositories.contract import ObjectFile, Progress, Publication, RawBlock
-from odfbuild.exchange.repositories.simple import distinct, info_bytes
+from odfbuild.exchange.repositories.contract import (
+    ObjectFile,
+    Offer,
+    Progress,
+    Publication,
+    RawBlock,
+)
+from odfbuild.exchange.repositories.http import WebFolder
+from odfbuild.exchange.repositories.simple import SimpleDataset, distinct, info_bytes
 from odfbuild.exchange.repositories.smart.archive import pack, unpack
 from odfbuild.exchange.repositories.smart.connection import (
     Dialogue,
@@ -55,10 +63,14 @@ from odfbuild.exchange.repositories.smart.messages import (
     Uploading,
 )
 from odfbuild.exchange.repositories.smart.objects import AT_ONCE, Transfers
+from odfbuild.odf.flatbuffers.reader import decode_place
 from odfbuild.odf.multihash import Multihash
 
 _PAGE = 1_000
 """Objects that are asked for at once: signed URLs expire."""
+
+_MANY = 10_000
+"""New blocks from which on packs are asked for."""
 
 _MAX_LIST = 32 << 20
 """Bytes of a list of datasets: some 100 000."""
@@ -104,11 +116,16 @@ class SmartDataset:
         return get_small(url, self._token, self.address, (404, 405), info_bytes(name))
 
     @contextmanager
-    def offer(self, head: Multihash, after: Multihash | None) -> Iterator[SmartOffer]:
+    def offer(self, head: Multihash, after: Multihash | None) -> Iterator[Offer]:
         """The blocks of `(after, head]`; all of them when `after` is not among them."""
         if after == head:
             yield SmartOffer(head, (), self, None)
             return
+        with self._plain() as plain:
+            offer = plain.packed_offer(head, after) if self._are_many(head, after) else None
+            if offer is not None:
+                yield offer
+                return
         with connect(self._base, "pull", self._token, self.address) as dialogue:
             blocks = self._ask_blocks(dialogue, head, after)
             yield SmartOffer(head, blocks, self, dialogue)
@@ -135,6 +152,30 @@ class SmartDataset:
             raise foreign(self.address, "it does not answer") from None
 
     # --- Pull ---
+
+    @contextmanager
+    def _plain(self) -> Iterator[SimpleDataset]:
+        """The same dataset by the Simple protocol."""
+        shown = bearer(self._token).get("Authorization")
+        with closing(WebFolder.at(self._base.rstrip("/"), shown)) as folder:
+            yield SimpleDataset(folder)
+
+    def _are_many(self, head: Multihash, after: Multihash | None) -> bool:
+        """Whether there are too many blocks behind `after` for a message that is quick to make."""
+        number = self._number(head)
+        if number is None or number < _MANY:
+            return False
+        before = self._number(after) if after is not None else None
+        return number - (before or 0) >= _MANY
+
+    def _number(self, block: Multihash) -> int | None:
+        """The number of a block; `None` where the server does not show it."""
+        url, limit = f"{self._base}blocks/{block}", 1 << 20
+        data = get_small(url, self._token, self.address, (401, 403, 404, 405), limit)
+        try:
+            return None if data is None else decode_place(data)[0]
+        except ValueError:
+            return None
 
     def _ask_blocks(
         self, dialogue: Dialogue, head: Multihash, after: Multihash | None
