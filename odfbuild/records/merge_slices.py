@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.fallbacks import falling_back
 from odfbuild.records.segments import pieces, records_in
+from odfbuild.records.slice_file import with_statistics
 from odfbuild.store.committed import Committed, CommittedSlice
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.merged_copies import Notes, copies_folder
@@ -108,7 +109,11 @@ def _merged(folder: SideCarFolder, notes: Notes, files: Sequence[Path]) -> SideC
     name = f"{secrets.token_hex(8)}.parquet"
     layout = pq.ParquetFile(files[0])
     rows = 0
-    with pq.ParquetWriter(folder.folder / name, layout.schema_arrow) as writer:
+    with pq.ParquetWriter(
+        folder.folder / name,
+        layout.schema_arrow,
+        write_statistics=with_statistics(layout.schema_arrow),
+    ) as writer:
         for table in pieces(records_in(files)):
             writer.write_table(table.replace_schema_metadata(layout.schema_arrow.metadata))
             rows += table.num_rows

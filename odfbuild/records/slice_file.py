@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,22 @@ from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.records.pipeline import Worker
 
 _READ_BYTES = 1 << 20
+
+
+def has_floating(schema: pa.Schema) -> bool:
+    """Whether there are floating numbers in any column, also within nested ones."""
+    return any(re.search("float|double", str(kind)) for kind in schema.types)
+
+
+def with_statistics(schema: pa.Schema) -> bool | list[str]:
+    """The columns whose least and greatest values a file tells: `True` for all.
+
+    Not floating numbers: NaN would be left out, and readers for which it is greater than all others
+    (DuckDB, Spark) would pass over it.
+    """
+    if not has_floating(schema):
+        return True
+    return [f.name for f in schema if not has_floating(pa.schema([f]))]
 
 
 class SliceFile:
@@ -34,6 +51,7 @@ class SliceFile:
             # Offsets and measures never repeat enough for a dictionary to pay; not DELTA, because
             # an engine among the peers cannot read it.
             use_dictionary=[vocab.operation_type, vocab.system_time, *text],
+            write_statistics=with_statistics(schema),
         )
         self._written = path.open("rb", buffering=0)
         self._hasher = hashlib.sha3_256()

@@ -45,6 +45,7 @@ from odfbuild.exchange.tables.contract import (
     Touched,
 )
 from odfbuild.exchange.tables.faults import damaged
+from odfbuild.records.slice_file import with_statistics
 from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder
 from odfbuild.store.place import Folder, Place
 from odfbuild.store.remote import scheme_of
@@ -265,7 +266,12 @@ class ParquetTable:
         while first is not None:
             name = f"data/{secrets.token_hex(16)}.parquet"
             file = self._spec.scratch / Path(name).name
-            with pq.ParquetWriter(file, self._spec.schema, compression="zstd") as writer:
+            with pq.ParquetWriter(
+                file,
+                self._spec.schema,
+                compression="zstd",
+                write_statistics=with_statistics(self._spec.schema),
+            ) as writer:
                 records = 0
                 while first is not None:
                     writer.write_batch(first)

@@ -12,6 +12,7 @@ from odfbuild.engine.settings import EngineSettings, is_tuning
 from odfbuild.engine.spark.connect.lost import refused_by
 from odfbuild.engine.spark.connect.workers import why_not_shared
 from odfbuild.engine.spark.internals.connect import opened
+from odfbuild.engine.spark.results.frames import PRUNING
 from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def _adopt_settings(session: Any, planner: SparkSession, settings: EngineSetting
             f"start it without {', '.join(left)}",
             *(f"{name} is {session.conf.get(name)}" for name in left[:5]),
         )
+    session.conf.set(PRUNING, "false")  # see `frames.read_every_row`; all steps share the session
 
 
 def _other(session: Any, planner: SparkSession) -> list[str]:

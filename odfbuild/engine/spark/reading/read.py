@@ -63,6 +63,7 @@ from odfbuild.engine.spark.results.frames import (
     literal,
     marked,
     quote,
+    read_every_row,
     sql_type,
     to_spark_schema,
     to_spark_type,
@@ -374,6 +375,7 @@ def _parquet(
     if columns is not None:
         known = pa.schema([f for f in found if f.name in (*columns.names, operation)])
     unsigned = any(pa.types.is_unsigned_integer(field.type) for field in known)
+    read_every_row(spark, known)
     reader = spark.read if unsigned else spark.read.schema(to_spark_schema(known))
     frame = _told_apart(reader.parquet(*map(str, files)), files)
     if columns is None:

@@ -16,6 +16,7 @@ from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.local_rows import handed_over
 from odfbuild.errors import QueryError
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.slice_file import has_floating
 from odfbuild.records.uuids import Uuids, is_uuid, uuids_in
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _SIMPLE: list[tuple[pa.DataType, spark_types.DataType]] = [
 ]
 _TO_SPARK = dict(_SIMPLE)
 UUID_MARK = "odfbuild.uuid"
+PRUNING = "spark.sql.parquet.filterPushdown"
+"""The setting by which Spark leaves out what statistics of a file rule out."""
 """Metadata of columns of text that hold UUIDs."""
 _DIGITS = 38
 """How many digits a decimal of Spark has at most."""
@@ -205,6 +208,7 @@ def _read(
     """Records of files that are all laid out as `layout`, in the shape of `schema`."""
     wanted = in_views(schema, vocab)
     names = [str(file) for file in files]
+    read_every_row(spark, layout)
     if any(field.type in _WIDER for field in layout):
         frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
     else:
@@ -217,6 +221,16 @@ def _read(
         if found == wanted:
             return frame
     return frame.selectExpr(*_conform(layout, wanted))
+
+
+def read_every_row(spark: SparkSession, layout: pa.Schema) -> None:
+    """Let Spark trust no statistics of files with floating numbers, from here on in its session.
+
+    Writers leave NaN out of the least and the greatest value, and Spark, for which NaN is greater
+    than all others, would pass over it where a query asks for `x > 1`.
+    """
+    if has_floating(layout):
+        spark.conf.set(PRUNING, "false")
 
 
 def _stored(layout: pa.Schema) -> pa.Schema:
