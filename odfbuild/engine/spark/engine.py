@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, TypeVar, cast
 
 import pyarrow as pa
 
@@ -109,7 +109,7 @@ class SparkEngine:
         if isinstance(request, IngestTask) and self._session.remote is None:
             done = merge_in_memory(request)
         if done is None:
-            work = _WORK[type(request)]
+            work = self._WORK[type(request)]
             done = self._recovery.carry_out(
                 lambda again: work(self, request.afresh() if again else request)
             )
@@ -219,6 +219,19 @@ class SparkEngine:
     def _within_reach(self, task: IngestTask) -> IngestTask:
         return replace(task, file=self._session.within_reach(task.file, task.scratch))
 
+    _WORK: ClassVar[Mapping[type, Callable[[SparkEngine, Any], Any]]] = {
+        ValidateTask: _validate,
+        ScreenTask: _screen,
+        TransformTask: _transform,
+        PiecesTask: _pieces,
+        WholeTask: _whole,
+        RootTask: _root,
+        ProvenanceTask: _provenance,
+        IngestTask: _ingest,
+        ViolationsTask: _violations,
+        QueryTask: _query,
+    }
+
     def progress(self, dataset: str) -> StepProgress | None:
         """See `contract.Engine`."""
         remote = self._session.remote
@@ -281,20 +294,6 @@ class SparkEngine:
             if raised is None:
                 raise
             raise raised from None
-
-
-_WORK: Mapping[type, Callable[[SparkEngine, Any], Any]] = {
-    ValidateTask: SparkEngine._validate,
-    ScreenTask: SparkEngine._screen,
-    TransformTask: SparkEngine._transform,
-    PiecesTask: SparkEngine._pieces,
-    WholeTask: SparkEngine._whole,
-    RootTask: SparkEngine._root,
-    ProvenanceTask: SparkEngine._provenance,
-    IngestTask: SparkEngine._ingest,
-    ViolationsTask: SparkEngine._violations,
-    QueryTask: SparkEngine._query,
-}
 
 
 def _or_none(work: Callable[[], Any]) -> Any:
