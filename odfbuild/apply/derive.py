@@ -30,6 +30,7 @@ from odfbuild.engine.request import (
     StepInput,
     checkpoint_of_engine,
     is_computed,
+    is_exact,
     key_of,
     transform_task,
 )
@@ -179,7 +180,15 @@ def _read_input(workspace: Workspace, each: _Unread, taken: int) -> StepInput:
     limit = _limit_of(workspace, store, now)
     copies = workspace.committed(store.name, now).copies()
     return StepInput(
-        each.name, store, step, at_end.schema, at_end.vocab, key_of(at_end), limit, copies
+        each.name,
+        store,
+        step,
+        at_end.schema,
+        at_end.vocab,
+        key_of(at_end),
+        is_exact(at_end),
+        limit,
+        copies,
     )
 
 

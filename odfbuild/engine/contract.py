@@ -66,7 +66,8 @@ class InputSlices(Value, kw_only=True):
     `watermark_before` to `watermark`, by those that its blocks set (`watermarks`). `earlier()`
     lists the slices of all records before `first`, oldest first; it may read the whole chain.
     `dataset` and `dataset_id` tell which dataset it is. Where each record is all that matters, few
-    files may stand in for many slices: `copies`.
+    files may stand in for many slices: `copies`. With `is_exact` no record of it retracts one that
+    is not there.
     """
 
     alias: str
@@ -82,6 +83,7 @@ class InputSlices(Value, kw_only=True):
     dataset_id: DatasetId | None = None
     earlier: Callable[[], tuple[SliceFile, ...]] = _no_slices
     copies: MergedCopies = NO_COPIES
+    is_exact: bool = False
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -20,7 +20,13 @@ from odfbuild.engine.personal import (
 )
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
-from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab, TransformSql
+from odfbuild.odf.model import (
+    ExecuteTransform,
+    MergeStrategy,
+    SetDataSchema,
+    SetVocab,
+    TransformSql,
+)
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
@@ -38,7 +44,7 @@ class StepInput(Value):
     """An input of one step: its name in queries, and schema and vocabulary at the step's end.
 
     With a `limit` only part of its records are read; a sample goes by the `key`, if it has one.
-    Proofs have no `copies` of others.
+    `is_exact` is what `is_exact` says of it. Proofs have no `copies` of others.
     """
 
     alias: str
@@ -47,6 +53,7 @@ class StepInput(Value):
     schema: SetDataSchema
     vocab: SetVocab | None
     key: tuple[str, ...] = ()
+    is_exact: bool = False
     limit: Limit | None = None
     copies: MergedCopies = NO_COPIES
 
@@ -67,6 +74,7 @@ class StepInput(Value):
             dataset_id=self.step.dataset_id,
             earlier=cache(lambda: history_files(self.store, self.step.prev_block)),
             copies=self.copies,
+            is_exact=self.is_exact,
         )
 
     def part(self, scratch: Path) -> InputSlices:
@@ -81,9 +89,19 @@ class StepInput(Value):
 
 def key_of(state: Projection) -> tuple[str, ...]:
     """The primary key of a dataset, if its source has one."""
-    sources = [state.polling_source, *state.push_sources.values()]
-    keys = {each.merge.key for each in sources if each is not None}
+    keys = {each.key for each in _merges(state)}
     return keys.pop() if len(keys) == 1 else ()
+
+
+def is_exact(state: Projection) -> bool:
+    """Whether the merges of a dataset never retract a record that is not there."""
+    merges = _merges(state)
+    return bool(merges) and all(each.ONLY_APPENDS or each.COMPARES for each in merges)
+
+
+def _merges(state: Projection) -> list[MergeStrategy]:
+    sources = [state.polling_source, *state.push_sources.values()]
+    return [each.merge for each in sources if each is not None]
 
 
 def as_limited(

@@ -66,7 +66,7 @@ class KeyIndex:
         lowest, highest = np.zeros(1, np.uint64), np.full(1, LAST)
         ranges: Sequence[Any] = [None] * len(self._key)
         if keys is not None:
-            wanted = _comparable(keys, self._key)
+            wanted = comparable(keys, self._key)
             lowest = highest = np.unique(hash_rows(wanted))
             ranges = _ranges_of(wanted)
         for file in self._files:
@@ -92,7 +92,7 @@ def key_index(
     name = f"{offset} {kept}"
     segments = Segments(
         SideCarFolder(by_key_folder(committed.side_cars, name), _FORM + name.encode()),
-        lambda records: hash_rows(_comparable(records, kept)),
+        lambda records: hash_rows(comparable(records, kept)),
         "zstd" if offset else None,
         partial(_newest, key=kept, offset=offset) if offset else None,
     )
@@ -116,8 +116,8 @@ def _caught_up(
     for _, alike in groupby((each.file for each in slices), schema_of if whole else _alike):
         records = records_in(alike, None if whole else key.names)
         if not whole:
-            records = (_comparable(each, key) for each in records)
-        files = segments.grown(files, records, lambda t: _ranges_of(_comparable(t, key)), _joined)
+            records = (comparable(each, key) for each in records)
+        files = segments.grown(files, records, lambda t: _ranges_of(comparable(t, key)), _joined)
     return segments.folder.save(committed.head, files).files
 
 
@@ -127,13 +127,13 @@ def _alike(_: Path) -> None:
 
 def _newest(records: pa.Table, key: pa.Schema, offset: str) -> pa.Table:
     """The newest record of each key."""
-    keys = _comparable(records, key).append_column(offset, records[offset])
+    keys = comparable(records, key).append_column(offset, records[offset])
     newest = keys.group_by(key.names, use_threads=False).aggregate([(offset, "max")])
     wanted = newest[f"{offset}_max"].combine_chunks()
     return records.filter(pc.is_in(records[offset], value_set=wanted))
 
 
-def _comparable(keys: pa.Table, schema: pa.Schema) -> pa.Table:
+def comparable(keys: pa.Table, schema: pa.Schema) -> pa.Table:
     """`keys` in the columns and types of `schema`; a column that is not there is null."""
     columns = [
         _cast(keys[field.name], field.type)

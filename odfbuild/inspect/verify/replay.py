@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odfbuild.engine.request import StepInput, is_computed, key_of
+from odfbuild.engine.request import StepInput, is_computed, is_exact, key_of
 from odfbuild.errors import Code, IntegrityError
 from odfbuild.inspect.verify.history import History
 from odfbuild.odf.chain.projection import Projection
@@ -168,7 +168,15 @@ def _input(
         )
     step = recorded_step(recorded, interval)
     name = alias or source.store.name
-    return StepInput(name, source.store, step, at_end.schema, at_end.vocab, key_of(at_end))
+    return StepInput(
+        name,
+        source.store,
+        step,
+        at_end.schema,
+        at_end.vocab,
+        key_of(at_end),
+        is_exact(at_end),
+    )
 
 
 def from_changes(replays: Sequence[Replay]) -> list[Replay]:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from odfbuild.engine import affected_records
@@ -166,3 +167,19 @@ def test_a_wrong_way_to_add_up_is_noticed(
 def test_retracted_records_are_not_added(spark_engine: Engine, tmp_path: Path) -> None:
     walk = Walk(tmp_path / "inputs", 2, 1)
     assert not all(added_up(spark_engine, tmp_path, ADD_UP[1], walk.sources))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("again", [False, True])
+def test_a_record_whose_retraction_came_before_it_is_not_one_more(
+    spark_engine: Engine, tmp_path: Path, again: bool
+) -> None:
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    source = Source(folder, "events", [pa.field("id", pa.int64()), pa.field("x", pa.float64())])
+    there, absent, other = ("00:01", 1, 0.5), ("00:02", 2, None), ("00:03", 2, 0.5)
+    source.add([there, there, absent], ops=[0, 0, 1])
+    source.add([absent if again else other])
+    query = "SELECT MAX(event_time) AS event_time, id, COUNT(*) AS n FROM events GROUP BY id"
+    found = added_up(spark_engine, tmp_path, query, [source], blocks=2)
+    assert again or found[-1]

@@ -175,8 +175,8 @@ def test_uuids_are_found_by_the_text_that_queries_see(values: list[UUID | None],
     assert from_text(pa.array(texts, pa.string()), pa.uuid()).to_pylist() == values[cut:]
     kind = comparable_type(pa.uuid())
     kept = pa.schema([("k", kind)])
-    in_file = module._comparable(pa.table({"k": column}), kept)
-    in_batch = module._comparable(pa.table({"k": pa.array(texts, pa.string())}), kept)
+    in_file = module.comparable(pa.table({"k": column}), kept)
+    in_batch = module.comparable(pa.table({"k": pa.array(texts, pa.string())}), kept)
     assert in_file == in_batch
     assert hash_rows(in_file).tolist() == hash_rows(in_batch).tolist()
 

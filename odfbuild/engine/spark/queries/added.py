@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.affected_records import affected, new_records_of, records_like, records_of
@@ -28,11 +30,17 @@ from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.engine.spark.results.order import committed_form
+from odfbuild.odf.operation import CORRECT_FROM, RETRACT
+from odfbuild.records.key_hash import comparable_type, hash_rows
+from odfbuild.records.key_index import comparable
+from odfbuild.records.segments import records_in
 from odfbuild.sql.increments.affected_keys import parts_of
 from odfbuild.sql.increments.one_by_one import Additions, Totals
 from odfbuild.sql.increments.parts import most_affected
 from odfbuild.sql.increments.plan_inputs import Undivided, Views
 from odfbuild.store.merged_copies import NO_COPIES
+
+_TAKING = pa.array([RETRACT, CORRECT_FROM], pa.int32())
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,10 +48,35 @@ if TYPE_CHECKING:
 
 
 def is_appended(task: TransformTask) -> bool:
-    """Whether the new records are all appended ones."""
+    """Whether the new records are all appended ones, and each is one more."""
     if task.transform.temporal_tables:
         return False
-    return not any(has_operations(each.files, each.vocab) for each in task.inputs)
+    return not any(
+        has_operations(each.files, each.vocab) or _may_cancel(each) for each in task.inputs
+    )
+
+
+def _may_cancel(each: InputSlices) -> bool:
+    """Whether a new record equals one that was retracted, perhaps without having been there.
+
+    Then it counts as nothing.
+    """
+    if each.is_exact or each.first is None:
+        return False
+    taking = [file.path for file in each.earlier() if has_operations((file.path,), each.vocab)]
+    if not taking:
+        return False
+    system = (each.vocab.offset, each.vocab.operation_type, each.vocab.system_time)
+    types = {f.name: comparable_type(f.type) for f in each.schema if f.name not in system}
+    kept = pa.schema([(name, kind) for name, kind in types.items() if kind is not None])
+    new = [hash_rows(comparable(t, kept)) for t in records_in(each.files, kept.names)]
+    operation = each.vocab.operation_type
+    for table in records_in(taking, [*kept.names, operation]):
+        taken = pc.is_in(table[operation].cast(pa.int32()), value_set=_TAKING)
+        hashes = hash_rows(comparable(table.filter(taken), kept))
+        if any(np.isin(hashes, found).any() for found in new):
+            return True
+    return False
 
 
 def may_be_added(additions: Additions, task: TransformTask) -> bool:
