@@ -138,7 +138,7 @@ def test_a_chain_does_not_depend_on_its_side_cars(
         harm(harmed, fate, tmp_path / "old")
         if turn == 1:
             shutil.copytree(kept(first), tmp_path / "old")
-    assert [each.name[:3] for each in kept(first).iterdir()] == ["by-"]
+    assert [each.name[:3] for each in kept(first).iterdir() if each.is_dir()] == ["by-"]
     assert len([name for name in wanted if name.startswith("data/")]) >= BATCHES - 1
 
 
