@@ -51,6 +51,8 @@ ELSEWHERE = {
     "E1671": ("tests/exchange/repositories/test_packs.py", "a pack with other bytes"),
     "E1683": ("tests/engine/test_pieces_of_executors.py", "a storage that lost a slice"),
     "E1684": ("tests/engine/test_pieces_of_executors.py", "tasks in a sandbox"),
+    "E1685": ("tests/engine/test_root_pieces.py", "a source that tasks cannot read"),
+    "E1686": ("tests/engine/test_root_pieces.py", "a source that changed meanwhile"),
     "E1690": ("tests/cli/sharing/test_stored_garbage.py", "a block that is none"),
     "E0551": ("tests/cli/test_k_anonymity.py", "a value that one record has"),
     "E1650": ("tests/exchange/passport/test_passports.py", "statements without the key"),
