@@ -20,7 +20,15 @@ def site_libraries() -> dict[str, bytes]:
     folder = _folder("vendored")
     if not (folder / "LICENSES.txt").is_file():  # it is written last
         return {}
-    return {each.name: each.read_bytes() for each in sorted(folder.iterdir())}
+    return dict(map(_library, sorted(folder.iterdir())))
+
+
+def _library(file: Path) -> tuple[str, bytes]:
+    """Name and bytes of a script, which a wheel has compressed."""
+    import gzip
+
+    data = file.read_bytes()
+    return (file.stem, gzip.decompress(data)) if file.suffix == ".gz" else (file.name, data)
 
 
 def _folder(name: str) -> Path:

@@ -63,7 +63,7 @@ SNAPSHOT = MergeStrategySnapshot(primary_key=("id",))
         (TOTALS, SNAPSHOT, Way.KEYS, NEW, OLD + NEW),
         (KEYS, ledger("id"), Way.KEYS, NEW, OLD + NEW),
         (COUNT, ledger("id"), Way.TOTALS, NEW, NEW),
-        (COUNT, SNAPSHOT, Way.AT_RUN, NEW, OLD + NEW),
+        (COUNT, SNAPSHOT, Way.KEPT, NEW, OLD + NEW),
         (WHOLE, ledger("id"), Way.ALL, OLD + NEW, OLD + NEW),
         (f"{WHOLE} HAVING COUNT(*) COLLATE x", ledger("id"), Way.AT_RUN, NEW, OLD + NEW),
     ],

@@ -62,7 +62,7 @@ class Wanted(Value):
 
 
 def key_of(project: Path, reach: FileAccess) -> str:
-    """As `Wanted.key`: branches and environments write elsewhere."""
+    """As `Wanted.key`: environments write elsewhere."""
     parts = [project, *reach.write, sys.prefix, __version__]
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
 
