@@ -99,10 +99,9 @@ def test_slices_tell_no_least_and_greatest_number_so_that_other_readers_find_it(
         system_time=Timestamp(0),
         target=target,
     )
-    found = duckdb.execute(
-        f"SELECT count(*) FROM read_parquet('{target}') WHERE number > 1"
-    ).fetchone()
-    assert found == (1,)
+    with duckdb.connect() as database:
+        asked = f"SELECT count(*) FROM read_parquet('{target}') WHERE number > 1"
+        assert database.execute(asked).fetchall() == [(1,)]
     group = pq.read_metadata(target).row_group(0)
     names = pq.read_schema(target).names
     told = {name for at, name in enumerate(names) if group.column(at).is_stats_set}
