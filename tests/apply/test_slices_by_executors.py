@@ -9,7 +9,6 @@ import contextlib
 import io
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -446,45 +445,6 @@ def test_a_step_goes_on_when_an_executor_is_killed(bench: Bench, by_executors: P
     assert process.returncode == 0, said
     for name in DERIVED:
         assert head(root, name) == head(by_executors, name)
-
-
-@pytest.mark.slow  # each run has several sessions on the cluster
-@pytest.mark.parametrize("seed", range(30))
-def test_nothing_is_lost_or_doubled_whatever_is_killed(
-    seed: int, bench: Bench, by_executors: Path
-) -> None:
-    """Two of them build the same; an executor or one of them is killed at any moment."""
-    chance = random.Random(seed)
-    speculation = {
-        "spark.speculation": "true",
-        "spark.speculation.interval": "100ms",
-        "spark.speculation.multiplier": "1.1",
-        "spark.speculation.quantile": "0.1",
-    }
-    root = bench.copy(f"killed-{seed}", conf=speculation, sliceSize="64k", slices="executors")
-    (root / "datasets" / "lake.yaml").write_text(LAKE)
-    names = ("even", "labelled", "totals", "csv")
-    before = {*executors(bench)}
-    both = [bench.start(root, "apply", "-y", *names) for _ in range(2)]
-    until(lambda: bool({*executors(bench)} - before) or None not in [p.poll() for p in both])
-    time.sleep(chance.uniform(0, 20))
-    at_work = sorted({*executors(bench)} - before)
-    if at_work and chance.random() < 0.6:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(chance.choice(at_work), signal.SIGKILL)
-    else:
-        chance.choice(both).kill()
-    for process in both:
-        process.communicate()
-    said = bench.run(root, "apply", "-y", *names)
-    assert said.endswith("\n0"), said
-    for name in names:
-        assert head(root, name) == head(by_executors, name), name
-    until(lambda: not {*executors(bench)} - before)
-    bench.run(root, "gc", "--storage", "--grace", "0", "-y")
-    datasets = [each.name for each in (root / "chains").iterdir()]
-    used = {str(e.physical_hash) for name in datasets for e in slices(root, name) if e}
-    assert bench.stored() == used
 
 
 @pytest.mark.slow  # a session on the cluster for each
