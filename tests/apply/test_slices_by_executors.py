@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -327,6 +328,13 @@ def slices(root: Path, name: str) -> list[DataSlice | None]:
     return [e.new_data for e in reversed(events) if isinstance(e, AddData | ExecuteTransform)]
 
 
+def used(root: Path) -> set[str]:
+    """Names of all objects of data to which the heads of a project lead."""
+    names = [each.parent.name for each in (root / "chains").glob("*/refs")]
+    found = [each for name in names for each in slices(root, name)]
+    return {str(each.physical_hash) for each in found if each is not None}
+
+
 def records_of(root: Path, name: str) -> pa.Table:
     """All records of a dataset, from the storage."""
     storage = Storage(f"s3://{BUCKET}/objects", root)
@@ -447,6 +455,46 @@ def test_a_step_goes_on_when_an_executor_is_killed(bench: Bench, by_executors: P
         assert head(root, name) == head(by_executors, name)
 
 
+@pytest.mark.slow  # each run has several sessions on the cluster
+@pytest.mark.parametrize("seed", range(30))
+def test_nothing_is_lost_or_doubled_whatever_is_killed(
+    seed: int, bench: Bench, by_executors: Path
+) -> None:
+    """Two of them build the same; an executor or one of them is killed at any moment."""
+    chance = random.Random(seed)
+    speculation = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.1",
+    }
+    root = bench.copy(f"killed-{seed}", conf=speculation, sliceSize="64k", slices="executors")
+    (root / "datasets" / "lake.yaml").write_text(LAKE)
+    names = ("even", "labelled", "totals", "csv")
+    before = {*executors(bench)}
+    both = [bench.start(root, "apply", "-y", *names) for _ in range(2)]
+    until(lambda: bool({*executors(bench)} - before) or None not in [p.poll() for p in both])
+    time.sleep(chance.uniform(0, 20))
+    at_work = sorted({*executors(bench)} - before)
+    if at_work and chance.random() < 0.6:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(chance.choice(at_work), signal.SIGKILL)
+    else:
+        chance.choice(both).kill()
+    for process in both:
+        process.communicate()
+    said = bench.run(root, "apply", "-y", *names)
+    assert said.endswith("\n0"), said
+    for name in names[:-1]:
+        assert head(root, name) == head(by_executors, name), name
+    # A new root has an identity of its own.
+    assert records_of(root, "csv").equals(records_of(by_executors, "csv"))
+    until(lambda: not {*executors(bench)} - before)
+    said = bench.run(root, "gc", "--storage", "--grace", "0", "-y")
+    assert said.endswith("\n0"), said
+    assert bench.stored() == used(root)
+
+
 @pytest.mark.slow  # a session on the cluster for each
 @pytest.mark.parametrize(
     ("conf", "variables", "code"),
@@ -483,6 +531,4 @@ def test_what_a_killed_run_leaves_is_garbage(bench: Bench) -> None:
     ids = records_of(root, "fact")["id"].to_pylist()
     assert records_of(root, "late")["previous"].to_pylist() == [each - 1 for each in ids]
     bench.run(root, "gc", "--storage", "--grace", "0", "-y")
-    names = [each.name for each in (root / "chains").iterdir()]
-    used = [each for name in names for each in slices(root, name)]
-    assert bench.stored() == {str(each.physical_hash) for each in used if each}
+    assert bench.stored() == used(root)
