@@ -59,9 +59,9 @@ def stage_by_executors(
     is_large = settings.slices is SlicesBy.EXECUTORS or size > bytes_of(settings.slice_size)
     if is_personal or not is_large or not is_computed(transaction.state, inputs):
         return None
-    if expected_mode(transform.transform).mode is Mode.MAP:
+    if len(inputs) == 1 and expected_mode(transform.transform).mode is Mode.MAP:
         each = inputs[0]
-        if len(inputs) > 1 or not size or not _are_stored(each.store, each.step.slices):
+        if not size or not _are_stored(each.store, each.step.slices):
             return None
         return _in_pieces(transaction, engine, each, scratch, settings)
     if settings.remote:
