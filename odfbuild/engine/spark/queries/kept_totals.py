@@ -120,8 +120,8 @@ class KeptTotals:
         for number, each in enumerate(self._levels):
             folder = task.scratch / f"level-{number}"
             folder.mkdir()
-            rows = _OF_NEW if each.level.additions is not None else _OF_PARTS
-            found = rows(self, each, folder)
+            sides_of = self._of_parts if each.level.additions is None else self._of_new
+            found = sides_of(each, folder)
             if found is None:
                 return None
             query, sides, records = found
@@ -299,7 +299,6 @@ class KeptTotals:
         return any(takes_too_much(self._spark, e, e.all_files()) for e in self._task.inputs)
 
 
-_OF_NEW, _OF_PARTS = KeptTotals._of_new, KeptTotals._of_parts
 Sides = tuple[Node, dict[int, tuple[Path, ...]], int]
 """A query, the totals of each side of a step, and over how many records these are computed."""
 
