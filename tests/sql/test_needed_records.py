@@ -149,3 +149,12 @@ def test_levels_whose_totals_are_kept_are_told(query: str, keys: tuple[str, ...]
 )
 def test_no_totals_are_kept_where_records_are_compared_with_others(query: str) -> None:
     assert not told(query).kept
+
+
+def test_a_side_of_a_join_without_new_records_changes_with_a_subquery_in_it() -> None:
+    found = told(
+        "SELECT e.event_time, p.name FROM events e LEFT JOIN (SELECT * FROM people WHERE id <"
+        " (SELECT COUNT(*) FROM events)) p ON e.id = p.id",
+        "people",
+    )
+    assert (found.added, found.keys) == (False, ())
