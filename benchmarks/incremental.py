@@ -79,6 +79,14 @@ SHAPES = {
     "except": "SELECT event_time, g FROM facts EXCEPT SELECT event_time, g FROM dim",
     "not exists": "SELECT f.event_time, f.id FROM facts f WHERE NOT EXISTS"
     " (SELECT 1 FROM dim d WHERE d.g = f.g AND d.region = 'r1')",
+    "distinct of all": "SELECT TIMESTAMP '2024-01-01 00:00:00' AS event_time,"
+    " COUNT(DISTINCT g) AS n FROM facts",
+    "first groups": "SELECT TIMESTAMP '2024-01-01 00:00:00' AS event_time, product, SUM(v) AS s"
+    " FROM facts GROUP BY product ORDER BY s DESC, product LIMIT 10",
+    "groups of groups": "SELECT TIMESTAMP '2024-01-01 00:00:00' AS event_time, n, COUNT(*) AS keys"
+    " FROM (SELECT g, COUNT(*) AS n FROM facts GROUP BY g) GROUP BY n",
+    "star of keys": "SELECT TIMESTAMP '2024-01-01 00:00:00' AS event_time, d.region, COUNT(*) AS n,"
+    " SUM(f.v) AS s FROM facts f JOIN dim d ON f.g = d.g GROUP BY d.region",
     "nested": "SELECT MAX(event_time) AS event_time, g, MAX(n) AS most FROM (SELECT"
     " MAX(event_time) AS event_time, g, product, COUNT(*) AS n FROM facts GROUP BY g, product)"
     " GROUP BY g",

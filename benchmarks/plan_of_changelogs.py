@@ -50,8 +50,8 @@ QUERIES = {
     " SUM(amount) AS amount\n          FROM orders GROUP BY country",
     "by.customer": "SELECT MAX(event_time) AS event_time, customer,"
     " COUNT(DISTINCT country) AS countries\n          FROM orders GROUP BY customer",
-    "customers": "SELECT MAX(event_time) AS event_time, COUNT(DISTINCT customer) AS customers"
-    "\n          FROM orders",
+    "customers": "SELECT MAX(event_time) AS event_time,"
+    " COUNT(DISTINCT upper(customer)) AS customers\n          FROM orders",
 }
 
 

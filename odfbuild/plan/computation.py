@@ -99,11 +99,11 @@ def _by_text(
     is_short = projection.records <= most_affected(whole.least)
     if told.added and appended and (is_short or not told.totals):
         return Computation(way=Way.TOTALS if told.totals else Way.ADDED, total=total)
+    keys = tuple(" = ".join(names) for names in told.keys or told.kept_keys)
     if told.keys:
-        keys = tuple(" = ".join(names) for names in told.keys)
         return Computation(way=Way.KEYS, total=total, keys=keys)
     if told.kept:
-        return Computation(way=Way.KEPT, total=total)
+        return Computation(way=Way.KEPT, total=total, keys=keys)
     why, help, way = told.why, told.help, Way.ALL if told.sure else Way.AT_RUN
     if told.added and not appended:
         way = Way.AT_RUN

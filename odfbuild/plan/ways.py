@@ -27,9 +27,9 @@ class Way(Enum):
 class Computation(Value, kw_only=True):
     """The way of a step, and how many records the inputs have in the end (`None`: unknown).
 
-    For `KEYS`, each of the `keys` is what is equal for the records of a key. For `NONE`, `why` the
-    result stays as it is; for others, `why` all records are read, the `place` in the query that
-    makes it so (`at` there), and what `help`s.
+    For `KEYS` and `KEPT`, each of the `keys` is what is equal for the records of a key. For `NONE`,
+    `why` the result stays as it is; for others, `why` all records are read, the `place` in the
+    query that makes it so (`at` there), and what `help`s.
     Policies let the run read `most_records`, and never all where few are new (`never_in_full`).
     """
 

@@ -57,6 +57,11 @@ class KeptGroups:
         found = (t for each in self._opened for t in each.between(hashes, hashes))
         return self._newest(pa.concat_tables([asked.slice(0, 0), *found]))
 
+    def all(self, changed: Sequence[pa.Table] = ()) -> pa.Table:
+        """The totals of all groups; those that are `changed` stand in place of earlier ones."""
+        held = (each.all() for each in self._opened)
+        return self._newest(pa.concat_tables([*held, *map(_plain, changed)]))
+
     def keep(
         self, groups: Sequence[pa.Table], slices: Sequence[str], *, instead: bool = False
     ) -> None:
@@ -99,7 +104,7 @@ class KeptGroups:
         return hash_rows(pa.table(found, names=[str(n) for n in range(len(found))]))
 
     def _newest(self, groups: pa.Table) -> pa.Table:
-        """The last one of each key, in the order of places."""
+        """The last one of each key among these, in their order."""
         if not self.keys:
             return groups.slice(max(0, len(groups) - 1))
         at = groups.append_column(_AT, pa.array(range(len(groups)), pa.int64()))

@@ -18,7 +18,8 @@ from tests.plan.worlds import UNCHANGED, World, ledger, news, polling
 MAX = "SELECT MAX(event_time) AS event_time"
 TOTALS = f"{MAX}, name, COUNT(*) AS n FROM orders GROUP BY name"
 KEYS = f"{MAX}, name, COUNT(DISTINCT id) AS n FROM orders GROUP BY name"
-WHOLE = f"{MAX}, COUNT(DISTINCT id) AS n FROM orders"
+WHOLE = f"{MAX}, COUNT(DISTINCT id % 9) AS n FROM orders"
+DISTINCT = f"{MAX}, COUNT(DISTINCT id) AS n FROM orders"
 COUNT = f"{MAX}, COUNT(*) AS n FROM orders"
 OLD, NEW = 200_000, 1_240
 
@@ -64,6 +65,7 @@ SNAPSHOT = MergeStrategySnapshot(primary_key=("id",))
         (KEYS, ledger("id"), Way.KEYS, NEW, OLD + NEW),
         (COUNT, ledger("id"), Way.TOTALS, NEW, NEW),
         (COUNT, SNAPSHOT, Way.KEPT, NEW, OLD + NEW),
+        (DISTINCT, ledger("id"), Way.KEPT, NEW, OLD + NEW),
         (WHOLE, ledger("id"), Way.ALL, OLD + NEW, OLD + NEW),
         (f"{WHOLE} HAVING COUNT(*) COLLATE x", ledger("id"), Way.AT_RUN, NEW, OLD + NEW),
     ],

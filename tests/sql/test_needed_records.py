@@ -78,7 +78,7 @@ def test_the_way_and_the_keys_are_told(
     ("query", "why", "place", "help"),
     [
         (
-            "SELECT MAX(event_time) AS event_time,\n  COUNT(DISTINCT id) AS c FROM events",
+            "SELECT MAX(event_time) AS event_time,\n  COUNT(DISTINCT id + 1) AS c FROM events",
             "an aggregation is over all records",
             Place(0, 1, 8),
             "totals",
@@ -103,3 +103,58 @@ def test_what_needs_all_records_has_a_place_and_a_way_out(
     found = told(query)
     assert (found.why, found.place, found.keys, found.added) == (why, place, (), False)
     assert help in found.help
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        (
+            "SELECT MAX(e.event_time) AS event_time, p.name, COUNT(*) AS c FROM events e"
+            " JOIN people p ON e.id = p.id GROUP BY p.name",
+            ("events.id = people.id",),
+        ),
+        (
+            "SELECT MAX(event_time) AS event_time, c, COUNT(*) AS ids FROM (SELECT"
+            " MAX(event_time) AS event_time, id, COUNT(*) AS c FROM events GROUP BY id) GROUP BY c",
+            ("events.id",),
+        ),
+        (f"{GROUPED}, COUNT(*) AS c FROM events GROUP BY city ORDER BY c, city LIMIT 3", ()),
+        (
+            f"{GROUPED}, SUM(n) AS s FROM events GROUP BY city"
+            " HAVING SUM(n) > (SELECT SUM(n) / 9 FROM events)",
+            (),
+        ),
+        (
+            "SELECT MAX(event_time) AS event_time, COUNT(DISTINCT id) AS c FROM events",
+            ("events.id",),
+        ),
+    ],
+)
+def test_levels_whose_totals_are_kept_are_told(query: str, keys: tuple[str, ...]) -> None:
+    found = told(query)
+    assert found.kept
+    assert (tuple(" = ".join(each) for each in found.kept_keys), found.keys) == (keys, ())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT event_time, city, n FROM events ORDER BY n, city, event_time LIMIT 3",
+        f"{GROUPED}, COUNT(*) AS c FROM events WHERE n > (SELECT AVG(n) FROM events) GROUP BY city",
+        "SELECT e.event_time, g.c FROM events e JOIN (SELECT city, COUNT(*) AS c FROM people"
+        " JOIN cities ON population > id GROUP BY city) g ON e.n > g.c",
+        "SELECT * FROM (SELECT MAX(event_time) AS event_time, id % 2 AS odd, COUNT(*) AS c FROM"
+        " events GROUP BY id % 2) g WHERE EXISTS (SELECT 1 FROM people p WHERE p.id = g.odd)",
+    ],
+)
+def test_no_totals_are_kept_where_records_are_compared_with_others(query: str) -> None:
+    assert not told(query).kept
+
+
+def test_a_side_of_a_join_without_new_records_changes_with_a_subquery_in_it() -> None:
+    found = told(
+        "SELECT e.event_time, p.name FROM events e LEFT JOIN (SELECT * FROM people WHERE id <"
+        " (SELECT COUNT(*) FROM events)) p ON e.id = p.id",
+        "people",
+    )
+    assert (found.added, found.keys) == (False, ())

@@ -15,6 +15,9 @@ def computation_lines(pending: Pending | None) -> Iterator[str]:
     way = pending.computation if pending is not None else None
     if way is None:
         return
+    if way.way is Way.KEPT and way.keys:
+        yield f"{_OF_LEVELS}: the same {' or '.join(way.keys)}; {_NOT_KEPT}"
+        return
     if way.way in _WAYS:
         yield _WAYS[way.way] + (f": the same {' or '.join(way.keys)}" if way.keys else "")
         return
@@ -28,11 +31,14 @@ def computation_lines(pending: Pending | None) -> Iterator[str]:
         yield f"to change that: {way.help}"
 
 
+_OF_LEVELS = "computed over the records of affected keys and the totals that are kept of all groups"
+_NOT_KEPT = (
+    "over all records where none are kept yet, or where a least or greatest value is retracted"
+)
 _WAYS = {
     Way.ADDED: "computed from new records alone",
     Way.TOTALS: "computed from new records alone: their totals are added to those so far",
-    Way.KEPT: "computed from new records and the totals that are kept of all groups; over all "
-    "records where none are kept yet, or where a least or greatest value is retracted",
+    Way.KEPT: f"computed from new records and the totals that are kept of all groups; {_NOT_KEPT}",
     Way.KEYS: "computed over the records of affected keys",
 }
 

@@ -70,11 +70,14 @@ Key = Mapping[int, KeyColumn]
 """The column that holds a key, by the reading of an input: the identity of its node."""
 
 
-def parts_of(reader: Reader, plan: Node, views: Views) -> Parts:
-    """The parts of an optimised plan; `Undivided` where it has none."""
+def parts_of(reader: Reader, plan: Node, views: Views, once: Sequence[Node] = ()) -> Parts:
+    """The parts of an optimised plan; `Undivided` where it has none.
+
+    Rows that have the same values of the expressions `once` are in the same part.
+    """
     finder = _Finder(reader, views)
     spaces = []
-    for keys in finder.spaces(plan):
+    for keys in finder.spaces_of(plan, once):
         # What only some of the keys lead to is read in full.
         readings = [each for each in keys[0] if all(each in key for key in keys)]
         spaces.append(
@@ -93,6 +96,15 @@ class _Finder(PlanInputs):
         super().__init__(reader, views)
         self.readings: dict[int, str] = {}
         self._seen: list[Node] = []  # keeps identities of nodes from being used again
+
+    def spaces_of(self, plan: Node, once: Sequence[Node]) -> list[list[Key]]:
+        """The spaces of a plan, with equal values of each of the expressions in one part."""
+        if not once:
+            return self.spaces(plan)
+        keys = [self._key(plan, each) for each in once]
+        if not all(key and key == keys[0] for key in keys):
+            raise Undivided(_no_column("DISTINCT"), plan, _GROUP)
+        return [[key for key in keys[:1] if key]]
 
     def spaces(self, plan: Node) -> list[list[Key]]:
         """For each space of keys, those by which it falls into parts: any of them, or all at once.

@@ -138,6 +138,10 @@ class Reader(Protocol):
         """Plans of subqueries in the expressions of a plan."""
         ...
 
+    def is_correlated(self, plan: Any) -> bool:
+        """Whether subqueries in the expressions of a plan refer to its own columns."""
+        ...
+
 
 def ids_of(columns: Sequence[Node]) -> frozenset[int]:
     """Identities of columns."""

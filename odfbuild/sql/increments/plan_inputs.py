@@ -65,7 +65,7 @@ class PlanInputs:
 
     def is_static(self, plan: Node) -> bool:
         """Whether a plan gives the same rows before and after the step."""
-        for leaf in _leaves(plan):
+        for leaf in self._leaves(plan):
             alias = self.input_of(leaf)
             if alias not in self._views.unchanged and leaf.kind not in _CONSTANT:
                 return False
@@ -73,8 +73,15 @@ class PlanInputs:
 
     def take_whole(self, plan: Node) -> None:
         """Read all inputs of a plan that is static in full."""
-        found = (self.input_of(leaf) for leaf in _leaves(plan))
+        found = (self.input_of(leaf) for leaf in self._leaves(plan))
         self.whole.update(alias for alias in found if alias is not None)
+
+    def _leaves(self, plan: Node) -> Iterator[Node]:
+        """What a plan and its subqueries are made of."""
+        if not plan.children:
+            yield plan
+        for each in (*self._reader.inner_plans(plan), *plan.children):
+            yield from self._leaves(each)
 
 
 def sides(join: Node) -> tuple[tuple[Node, Node, frozenset[str]], ...]:
@@ -91,10 +98,3 @@ def made_of(columns: Sequence[Node], key: Node) -> Node | None:
 def place_of(plan: Node, key: Node) -> int:
     """Which of the columns of a plan a column is."""
     return [each.id for each in plan.output].index(key.id)
-
-
-def _leaves(plan: Node) -> Iterator[Node]:
-    if not plan.children:
-        yield plan
-    for child in plan.children:
-        yield from _leaves(child)

@@ -140,7 +140,7 @@ class Expressions:
         if isinstance(node, exp.Case):
             values = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
             made = [self.of(each, block).type for each in values if each is not None]
-            return self._made(kind, children, kind=common_type(made))
+            return self._made(kind, children, kind=common_type(made) or type_of_part("Add", made))
         return self._made(kind, children, kind=type_of_part(kind, types))
 
     def _inside(self, node: exp.Expression, block: Block) -> list[TextNode]:

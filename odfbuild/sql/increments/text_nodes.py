@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+CORRELATED = "correlated"
+"""Tells joins that stand for correlated subqueries from others."""
+
+
 class Unknown(Exception):
     """A construct that is not followed; only the engine can tell."""
 
@@ -108,6 +112,10 @@ class Texts:
     def inner_plans(self, plan: TextNode) -> Iterator[TextNode]:
         """Plans of subqueries in the expressions of a plan."""
         yield from plan.inner
+
+    def is_correlated(self, plan: TextNode) -> bool:
+        """Those that are correlated are joins."""
+        return plan.kind == "Join" and plan.tag == CORRELATED
 
 
 # --- Types ---
@@ -212,8 +220,8 @@ def type_of_part(kind: str, types: Sequence[str | None]) -> str | None:
     """The type of an operator, by what sqlglot calls it."""
     if kind in _CONDITIONS:
         return "boolean"
-    if kind == "DPipe":
-        return "string"
+    if kind in ("DPipe", "Extract"):
+        return "string" if kind == "DPipe" else "int"
     if kind in _SUMS:
         if any((each or "").startswith("decimal") for each in types):
             exact = all((e or "").startswith("decimal") or e in INTEGERS for e in types)

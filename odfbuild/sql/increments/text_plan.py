@@ -24,6 +24,7 @@ from odfbuild.sql.increments.text_expressions import (
 )
 from odfbuild.sql.increments.text_groups import Groups
 from odfbuild.sql.increments.text_nodes import (
+    CORRELATED,
     INTEGERS,
     Files,
     TextNode,
@@ -353,7 +354,7 @@ class _Maker(Groups):
             conditions.append(same)
         elif not conditions:
             return None
-        made = joined(block.plan, right, kind, conditions, origin(node, block))
+        made = joined(block.plan, right, kind, conditions, origin(node, block), CORRELATED)
         if kind == "ExistenceJoin":
             found = self.column_of("exists", "boolean")
             block.plan = replace(made, output=[*made.output, found])
@@ -415,7 +416,8 @@ class _Maker(Groups):
         plan = self._selected(query, inner, conditions, keys=True)
         if not conditions:
             raise Unknown
-        block.plan = joined(block.plan, plan, "LeftOuter", conditions, origin(query, block))
+        place = origin(query, block)
+        block.plan = joined(block.plan, plan, "LeftOuter", conditions, place, CORRELATED)
         return plan.output[0]
 
     # --- Set operations ---

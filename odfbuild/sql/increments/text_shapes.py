@@ -84,7 +84,12 @@ def filtered(condition: TextNode, child: TextNode) -> TextNode:
 
 
 def joined(
-    left: TextNode, right: TextNode, kind: str, conditions: Sequence[TextNode], place: Origin
+    left: TextNode,
+    right: TextNode,
+    kind: str,
+    conditions: Sequence[TextNode],
+    place: Origin,
+    tag: str = "",
 ) -> TextNode:
     """Two plans, joined where all conditions hold."""
     if kind in HALF and left.kind == "Aggregate":
@@ -94,12 +99,13 @@ def joined(
             # Groups that go have no other rows than those that go.
             pairs = [(shown(each), value_of(each)) for each in left.columns if each.id in keys]
             below = [substituted(each, pairs) for each in conditions]
-            return replace(left, children=[joined(left.child, right, kind, below, place)])
+            return replace(left, children=[joined(left.child, right, kind, below, place, tag)])
     output = [*left.output] if kind in (*HALF, "ExistenceJoin") else [*left.output, *right.output]
     return TextNode(
         kind="Join",
         children=[left, right],
         join_type=kind,
+        tag=tag,
         condition=_all(conditions),
         output=output,
         inner=inner_of(conditions),

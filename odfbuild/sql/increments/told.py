@@ -8,12 +8,13 @@ only that plan can tell, this says so. Source of the rules: `affected_keys`, `ke
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from odfbuild.fallbacks import fell_back
 from odfbuild.odf.schema import arrow
 from odfbuild.sql.answers import told_once
 from odfbuild.sql.increments.affected_keys import parts_of
-from odfbuild.sql.increments.kept_totals import kept_totals_of
+from odfbuild.sql.increments.kept_totals import KeptLevels, kept_totals_of
 from odfbuild.sql.increments.nodes import Node
 from odfbuild.sql.increments.one_by_one import additions_of
 from odfbuild.sql.increments.parts import Parts, Place
@@ -32,9 +33,9 @@ class Told(Value):
     """What a step needs.
 
     `added`: new records alone, if all of them are appended; `totals`: beside these the result so
-    far; of inputs in `met`, which have none, what these meet. `kept`: new records, and totals of
-    groups that are kept beside the chain. `keys`: each entry is what is equal
-    for the records of a key, such as `orders.id`; inputs in `whole` are read in full then. Without
+    far; of inputs in `met`, which have none, what these meet. `kept`: totals of groups, which are
+    kept, and new records, or those of `kept_keys`. `keys`: each entry is what is equal for the
+    records of a key, such as `orders.id`; inputs in `whole` are read in full then. Without
     `keys`, `why` all records are needed, at which `place`, and what `help`s. `sure` is false where
     the engine may find another way.
     """
@@ -42,6 +43,7 @@ class Told(Value):
     added: bool = False
     totals: bool = False
     kept: bool = False
+    kept_keys: tuple[tuple[str, ...], ...] = ()
     met: frozenset[str] = frozenset()
     keys: tuple[tuple[str, ...], ...] = ()
     whole: frozenset[str] = frozenset()
@@ -111,10 +113,13 @@ def _needed(plan: TextNode, views: Views, inputs: Mapping[str, Columns]) -> Told
         additions = additions_of(reader, plan, views)
     except Unknown:
         additions, sure = None, False
+    kept_keys: tuple[tuple[str, ...], ...] | None = None
     try:
-        kept = kept_totals_of(reader, plan, views) is not None
+        levels = kept_totals_of(reader, plan, views)
+        kept_keys = None if levels is None else _keys_of(levels, inputs)
     except Unknown:
-        kept, sure = False, False
+        sure = False
+    kept = kept_keys is not None
     met: frozenset[str] = frozenset()
     added, totals = additions is not None, bool(additions and additions.totals)
     if additions is not None:
@@ -126,6 +131,7 @@ def _needed(plan: TextNode, views: Views, inputs: Mapping[str, Columns]) -> Told
             added=added,
             totals=totals,
             kept=kept,
+            kept_keys=kept_keys or (),
             met=met,
             why=str(why),
             help=why.help,
@@ -138,11 +144,22 @@ def _needed(plan: TextNode, views: Views, inputs: Mapping[str, Columns]) -> Told
             added=added,
             totals=totals,
             kept=kept,
+            kept_keys=kept_keys or (),
             met=met,
             why="keys of these types cannot be compared",
             help="use columns of the same type on both sides",
         )
     return Told(added=added, totals=totals, kept=kept, met=met, keys=keys, whole=parts.whole)
+
+
+def _keys_of(
+    levels: KeptLevels, inputs: Mapping[str, Columns]
+) -> tuple[tuple[str, ...], ...] | None:
+    """The keys by which rows of levels are found; `None` where some cannot be compared."""
+    found = [_keys(each.parts, inputs) for each in levels.levels if each.parts is not None]
+    if None in found:
+        return None
+    return tuple(dict.fromkeys(chain.from_iterable(each for each in found if each)))
 
 
 def _keys(parts: Parts, inputs: Mapping[str, Columns]) -> tuple[tuple[str, ...], ...] | None:

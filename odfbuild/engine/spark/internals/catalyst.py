@@ -229,6 +229,20 @@ class Catalyst:
             if self._known.plan.isInstance(each):
                 yield Node(each)
 
+    def subqueries(self, plan: Node) -> list[Node]:
+        """The expressions of a plan whose plans are its `inner_plans`, in the same order."""
+        return [each for one in plan.expressions for each in self._subqueries(one)]
+
+    def _subqueries(self, expression: Node) -> Iterator[Node]:
+        if self.kind_of(expression).holds_plan:
+            yield expression
+        for each in expression.children:
+            yield from self._subqueries(each)
+
+    def is_correlated(self, plan: Node) -> bool:
+        """Whether subqueries in the expressions of a plan refer to its own columns."""
+        return any(not each._java.outerAttrs().isEmpty() for each in self.subqueries(plan))
+
     def functions(self) -> dict[str, tuple[str, str]]:
         """Built-in functions by name: the class behind each, and the group that it is in."""
         registry = self._session.sessionState().functionRegistry()

@@ -90,11 +90,11 @@ def may_be_added(additions: Additions, task: TransformTask) -> bool:
 
 
 def cut(
-    catalyst: Catalyst, additions: Additions, views: Views, task: TransformTask
+    catalyst: Catalyst, additions: Additions, views: Views, task: TransformTask, folder: Path
 ) -> tuple[Mapping[str, InputSlices], int]:
     """Inputs without new records, by alias, with the records alone that new ones of others meet.
 
-    And the number of these and of the new ones.
+    These are in files in `folder`. And the number of these and of the new ones.
     """
     unchanged = {each.alias: each for each in task.inputs if each.first is None}
     # Nothing looks at the earlier records of inputs with news.
@@ -102,7 +102,7 @@ def cut(
         each if each.alias in unchanged else replace(each, earlier=lambda: (), copies=NO_COPIES)
         for each in task.inputs
     ]
-    folder = task.scratch / "met"
+    folder = folder / "met"
     folder.mkdir()
     try:
         parts = parts_of(catalyst, additions.rows, views)

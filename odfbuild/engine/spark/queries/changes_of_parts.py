@@ -47,18 +47,18 @@ def changes_of_parts(
     totals of groups may help.
     """
     catalyst = Catalyst(spark)
-    task, unread = without_unread(task)
+    given, (task, unread) = task, without_unread(task)
     query, plan, views = _plan(spark, task)
     additions = additions_of(catalyst, plan, views) if is_appended(task) else None
     if additions is not None and may_be_added(additions, task):
-        beside, read = cut(catalyst, additions, views, task)
+        beside, read = cut(catalyst, additions, views, task, task.scratch)
         changes = added(spark, task, additions, beside, schema, micros)
         return changes, Extent(read, records_of(task.inputs)), None
-    totals = kept_totals(spark, task, query, views)
+    totals = kept_totals(spark, task, given, query, views, unread)
     if totals is not None and totals.are_held:
-        found, extent = totals.changes(micros)
+        found = totals.changes(micros)
         if found is not None:
-            return found, extent, None
+            return *found, None
     total = records_of(task.inputs)
     try:
         parts = parts_of(catalyst, plan, views)

@@ -7,8 +7,9 @@ of an average to Spark's own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path as File
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
@@ -18,8 +19,9 @@ from odfbuild.sql.increments.kept_totals import (
     AVERAGES,
     EXTREMES,
     NARROW,
-    aggregation_in,
+    Path,
     calls_in,
+    located,
 )
 from odfbuild.values import Value
 
@@ -52,17 +54,19 @@ _COUNT = _Total(_ROWS, "COUNT(1)")
 
 
 class Totals:
-    """The totals of a query, whose aggregation is `grouped` as `plain` gives it.
+    """The totals of a level of a query, whose aggregation is `grouped` and stands at `paths`.
 
     `keys` are the columns that tell groups apart.
     """
 
-    def __init__(self, spark: SparkSession, grouped: Node) -> None:
+    def __init__(self, spark: SparkSession, grouped: Node, paths: Sequence[Path]) -> None:
         self._spark = spark
         self._catalyst = Catalyst(spark)
+        self._paths = paths
         calls = enumerate(calls_in(grouped))
         self._totals = [_COUNT, *(t for n, c in calls for t in _totals_of(n, c))]
         self.keys = [f"{PREFIX}k{n}" for n in range(len(grouped.grouping))]
+        self.columns = [*self.keys, *(each.name for each in self._totals)]
 
     def are_exact(self, groups: DataFrame) -> bool:
         """Whether sums of floating point numbers are, in all groups."""
@@ -86,11 +90,11 @@ class Totals:
         )
 
     def grouped(self, query: Node) -> DataFrame:
-        """The totals of each group of a query."""
+        """The totals of each group of a query, which is `plain`."""
         from pyspark.sql.functions import expr
 
         build = self._catalyst.build
-        grouped = _aggregation(plain(self._catalyst, query))
+        grouped = self._aggregation(query)
         keys = zip(grouped.grouping, self.keys, strict=True)
         columns = [build.alias(key, name) for key, name in keys]
         for number, call in enumerate(calls_in(grouped)):
@@ -103,11 +107,11 @@ class Totals:
         self._types = frame.schema
         return frame
 
-    def read(self, files: Sequence[Path]) -> DataFrame:
+    def read(self, files: Sequence[File]) -> DataFrame:
         """Totals in files; those of some query were computed before."""
         return self._spark.read.schema(self._types).parquet(*map(str, files))
 
-    def put_together(self, sides: Mapping[int, Sequence[Path]]) -> DataFrame:
+    def put_together(self, sides: Mapping[int, Sequence[File]]) -> DataFrame:
         """The totals of groups after the step, and whether these `sides` do not tell them."""
         from pyspark.sql.functions import expr
 
@@ -126,11 +130,13 @@ class Totals:
         made.append(expr(f"COALESCE({' OR '.join(unsure)}, FALSE) AS {UNSURE}"))
         return whole.groupBy(*self.keys).agg(*made)
 
-    def result(self, query: Node, groups: DataFrame) -> DataFrame:
-        """What a query makes of the totals of groups; those without rows are gone."""
+    def instead(self, query: Node, groups: DataFrame) -> Mapping[Path, Node]:
+        """What stands for the aggregation of a query, which is `plain`, by its places.
+
+        Groups without rows are gone.
+        """
         build = self._catalyst.build
-        plan = plain(self._catalyst, query)
-        grouped = _aggregation(plan)
+        grouped = self._aggregation(query)
         calls = calls_in(grouped)
         if self.keys:
             groups = groups.where(f"{_ROWS} > 0")
@@ -144,10 +150,8 @@ class Totals:
                 buffers = call.function.buffers
                 value = build.alias(call.function.evaluated, _value(number))
                 given = (values[_sum_of(number)], values[_count_of(number)])
-                instead = dict(zip(buffers, given, strict=True))
-                below = build.with_expressions(
-                    build.project([*below.output, value], below), instead
-                )
+                held = dict(zip(buffers, given, strict=True))
+                below = build.with_expressions(build.project([*below.output, value], below), held)
                 values[_value(number)] = below.output[-1]
         keys = [(k, values[n]) for k, n in zip(grouped.grouping, self.keys, strict=True)]
         totals = [(call, values[_value(n)]) for n, call in enumerate(calls)]
@@ -161,27 +165,45 @@ class Totals:
                 columns.append(column)
                 parts.update(inside)
         projected = build.with_expressions(build.project(columns, below), parts)
-        return self._catalyst.frame(self._over(plan, projected))
+        return dict.fromkeys(self._paths, projected)
 
-    def _over(self, plan: Node, projected: Node) -> Node:
-        """What stands above the aggregation, over what stands for that."""
-        if plan.kind == "Aggregate":
-            return projected
-        below = self._over(plan.child, projected)
-        if plan.kind in ("Project", "Filter"):
-            return self._catalyst.build.with_children(plan, [below])
-        return below
+    def _aggregation(self, query: Node) -> Node:
+        return located(self._catalyst, query, self._paths[0])
+
+
+def result(spark: SparkSession, query: Node, instead: Mapping[Path, Node]) -> DataFrame:
+    """What a query, which is `plain`, makes of what stands for its aggregations."""
+    catalyst = Catalyst(spark)
+    return catalyst.frame(_with(catalyst, query, instead))
+
+
+def _with(catalyst: Catalyst, plan: Node, instead: Mapping[Path, Node]) -> Node:
+    """A plan with others at some places of it."""
+    if () in instead:
+        return instead[()]
+    below: defaultdict[int, dict[Path, Node]] = defaultdict(dict)
+    for (step, *rest), node in instead.items():
+        below[step][tuple(rest)] = node
+    if not below:
+        return plan
+    build = catalyst.build
+    made = [_with(catalyst, each, below[n]) for n, each in enumerate(plan.children)]
+    if plan.kind in _NAMES:
+        return made[0]
+    found = {
+        each: build.over(each, _with(catalyst, each.plan, below[-1 - n]))
+        for n, each in enumerate(catalyst.subqueries(plan) if min(below) < 0 else ())
+        if -1 - n in below
+    }
+    return build.with_expressions(build.with_children(plan, made), found)
+
+
+_NAMES = frozenset(("SubqueryAlias", "View"))
 
 
 def plain(catalyst: Catalyst, query: Node) -> Node:
     """An analysed query without names of subqueries and functions that stand for others."""
     return catalyst.replaced(catalyst.inline(query))
-
-
-def _aggregation(plan: Node) -> Node:
-    found = aggregation_in(plan)
-    assert found is not None
-    return found
 
 
 def _argument(number: int) -> str:
@@ -211,9 +233,10 @@ def _totals_of(number: int, call: Node) -> Iterator[_Total]:
     if name in EXTREMES:
         yield _Total(_value(number), f"{name}({given}){where}", extreme=name)
         return
-    yield _Total(_count_of(number), f"COUNT({given}){where}")
+    once = "DISTINCT " if call.is_distinct else ""
+    yield _Total(_count_of(number), f"COUNT({once}{given}){where}")
     if name != "count":
-        yield _Total(_sum_of(number), f"SUM({given}){where}")
+        yield _Total(_sum_of(number), f"SUM({once}{given}){where}")
     if name in AVERAGES and call.function.children[0].full_type in NARROW:
         sizes = f"SUM(ABS(CAST({given} AS BIGINT))){where}"
         yield _Total(f"{PREFIX}m{number}", sizes, small=True)
