@@ -28,8 +28,5 @@ def blame(
     workspace = state.workspace()
     store = workspace.dataset(existing(workspace, dataset))
     found = blamed(state.config(), store)[:limit]
-    if as_json:
-        state.console.data(blame_to_data(found))
-    else:
-        state.console.result(render_blame(found))
+    state.console.show(as_json, lambda: blame_to_data(found), lambda: render_blame(found))
     return 0

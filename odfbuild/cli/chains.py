@@ -45,8 +45,7 @@ def move(
     config = state.config()
     project = Project.given(config.root, config.given)
     moved = project.move_chains(to.value, dry_run=dry_run, lock_timeout=lock_timeout)
-    if as_json:
-        state.console.data(moved_to_data(moved))
-    else:
-        state.console.result(render_moved(moved, dry_run=dry_run))
+    state.console.show(
+        as_json, lambda: moved_to_data(moved), lambda: render_moved(moved, dry_run=dry_run)
+    )
     return 0

@@ -49,8 +49,5 @@ def comment(
 
         text = render_markdown(load_plan(file), owners=state.owners())
     done = put_comment(thread_of(os.environ), text)
-    if as_json:
-        state.console.data({"comment": done})
-    else:
-        state.console.result(f"The comment was {done}.")
+    state.console.show(as_json, lambda: {"comment": done}, lambda: f"The comment was {done}.")
     return 0

@@ -9,7 +9,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, JsonOptions
-from odfbuild.survey.names import existing, moment_in
+from odfbuild.survey.names import moment_in
 
 
 class Period(StrEnum):
@@ -48,8 +48,7 @@ def corrections(
     from odfbuild.report.records.corrections import corrections_to_data, render_corrections
 
     state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     found = find(workspace, name, moment_in(workspace, since, name))
     if as_json:
         state.console.data(corrections_to_data(found, by.value))

@@ -90,10 +90,7 @@ def status(context: typer.Context, *, as_json: JsonOptions) -> int:
 
     state: Context = context.obj
     found = tuple(statuses())
-    if as_json:
-        state.console.data(statuses_to_data(found))
-    else:
-        state.console.result(render_statuses(found))
+    state.console.show(as_json, lambda: statuses_to_data(found), lambda: render_statuses(found))
     return 0
 
 
@@ -118,10 +115,7 @@ def stop(
     found = [each for each in all_running() if root in (None, each.project)]
     for each in found:
         carry_out(each)
-    if as_json:
-        state.console.data(stopped_to_data(found))
-    else:
-        state.console.result(render_stopped(found))
+    state.console.show(as_json, lambda: stopped_to_data(found), lambda: render_stopped(found))
     return 0
 
 

@@ -52,10 +52,7 @@ def freshness(
     chosen = state.chosen(selection)
     declared = state.config().freshness
     ages = ages_of(state.directory, state.given, state.workspace(), declared, now, chosen)
-    if as_json:
-        state.console.data(ages_to_data(ages))
-    else:
-        state.console.result(render_ages(ages))
+    state.console.show(as_json, lambda: ages_to_data(ages), lambda: render_ages(ages))
     state.console.error(*(each.error for each in ages if each.error is not None))
     if deep:
         from odfbuild.api.sources import held_logs

@@ -44,10 +44,9 @@ def check(context: typer.Context, as_json: JsonOptions) -> int:
 
     state: Context = context.obj
     check_staged(state.config(), state.workspace())
-    if as_json:
-        state.console.data({"complete": True})
-    else:
-        state.console.result("All staged heads have their blocks.")
+    state.console.show(
+        as_json, lambda: {"complete": True}, lambda: "All staged heads have their blocks."
+    )
     return 0
 
 
@@ -119,10 +118,7 @@ def commit(
     done = publish(
         state.config(), state.workspace(), message, push=push, remote=remote, branch=git_branch
     )
-    if as_json:
-        state.console.data(published_to_data(done))
-    else:
-        state.console.result(render_published(done))
+    state.console.show(as_json, lambda: published_to_data(done), lambda: render_published(done))
     return 0
 
 
@@ -157,10 +153,7 @@ def push(
     else:
         done = push_branch(state.config(), state.workspace(), branch, remote)
         data, text = shared_to_data(done), render_pushed(done)
-    if as_json:
-        state.console.data(data)
-    else:
-        state.console.result(text)
+    state.console.show(as_json, lambda: data, lambda: text)
     return 0
 
 

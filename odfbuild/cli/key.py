@@ -36,10 +36,7 @@ def status(context: typer.Context, selection: SelectionOptions, as_json: JsonOpt
 
     state: Context = context.obj
     found = dataset_keys(state.workspace(), _names(state, selection))
-    if as_json:
-        state.console.data(keys_to_data(found))
-    else:
-        state.console.result(render_keys(found))
+    state.console.show(as_json, lambda: keys_to_data(found), lambda: render_keys(found))
     return 0
 
 

@@ -30,10 +30,7 @@ def list_(
     state: Context = context.obj
     workspace = state.workspace()
     found = workspace.holders(state.names())
-    if as_json:
-        state.console.data(holders_to_data(found))
-    else:
-        state.console.result(render_holders(found))
+    state.console.show(as_json, lambda: holders_to_data(found), lambda: render_holders(found))
     return 0
 
 
@@ -66,10 +63,9 @@ def break_(
     name = one_of(state.names(), dataset)
     holder = holder_of(workspace, name)
     if holder is None:
-        if as_json:
-            console.data({"name": name, "holder": None})
-        else:
-            console.result(f"'{name}' is not locked.")
+        console.show(
+            as_json, lambda: {"name": name, "holder": None}, lambda: f"'{name}' is not locked."
+        )
         return 0
     does = f" ({holder.command})" if holder.command else ""
     console.note(f"{holder}{does} holds the lock of '{name}'.")

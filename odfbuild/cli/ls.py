@@ -87,10 +87,7 @@ def _list_deleted(
         raise typer.BadParameter("it lists all, and takes no selection", param_hint="--deleted")
     state: Context = context.obj
     found = state.workspace().deleted()
-    if as_json:
-        state.console.data(deleted_to_data(found))
-    else:
-        state.console.result(render_deleted(found))
+    state.console.show(as_json, lambda: deleted_to_data(found), lambda: render_deleted(found))
     return 0
 
 
@@ -103,8 +100,7 @@ def _list_remote(context: typer.Context, repository: str, *, alone: bool, as_jso
     state: Context = context.obj
     with state.remotes() as remotes:
         listed = remotes.datasets(repository)
-    if as_json:
-        state.console.data(remote_to_data(listed))
-    else:
-        state.console.result(render_remote(repository, listed))
+    state.console.show(
+        as_json, lambda: remote_to_data(listed), lambda: render_remote(repository, listed)
+    )
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from odfbuild.cli.options import (
     may_overwrite,
 )
 from odfbuild.errors import Location
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
@@ -75,8 +76,7 @@ def render(
     return exit_code_of(wrong.errors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrong:
+class _Wrong(Value):
     """What is wrong with definitions, and what wrong templates were rendered to, by their place."""
 
     errors: Sequence[OdfbuildError] = ()

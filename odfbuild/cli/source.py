@@ -98,8 +98,5 @@ def status(
 
     state: Context = context.obj
     found = status_of(state.directory, state.given, datasets or [])
-    if as_json:
-        state.console.data(slots_to_data(found))
-    else:
-        state.console.result(render_slots(found))
+    state.console.show(as_json, lambda: slots_to_data(found), lambda: render_slots(found))
     return 0

@@ -34,10 +34,7 @@ def status(
 
     state: Context = context.obj
     _, found = _survey(state, selection)
-    if as_json:
-        state.console.data(held_to_data(found))
-    else:
-        state.console.result(render_held(found))
+    state.console.show(as_json, lambda: held_to_data(found), lambda: render_held(found))
     return 1 if any(each.is_lost for each in found) else 0
 
 
@@ -96,10 +93,9 @@ def _report(
 ) -> int:
     from odfbuild.report.storage import held_to_data, render_copied
 
-    if as_json:
-        state.console.data(held_to_data(copied))
-    else:
-        state.console.result(render_copied(found, copied, verb))
+    state.console.show(
+        as_json, lambda: held_to_data(copied), lambda: render_copied(found, copied, verb)
+    )
     return 1 if any(each.is_lost for each in found) else 0
 
 

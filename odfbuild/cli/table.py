@@ -33,10 +33,7 @@ def ls(context: typer.Context, selection: SelectionOptions, as_json: JsonOptions
     found, chosen = _chosen(state, selection)
     steps = {each.name: each for each in found.plan.tables}
     listed = [(each, steps.get(each.name)) for each in chosen]
-    if as_json:
-        state.console.data(tables_to_data(listed))
-    else:
-        state.console.result(render_tables(listed))
+    state.console.show(as_json, lambda: tables_to_data(listed), lambda: render_tables(listed))
     return 0
 
 

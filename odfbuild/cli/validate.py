@@ -41,10 +41,7 @@ def validate(
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     names = [each.name for each in found.project.definitions]
     if not engine:
-        if as_json:
-            state.console.data({"datasets": names})
-        else:
-            state.console.result(f"{text}.")
+        state.console.show(as_json, lambda: {"datasets": names}, lambda: f"{text}.")
         return 0
     checked = _check(state, found)
     _raise_errors(found, checked)

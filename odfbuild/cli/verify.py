@@ -107,8 +107,7 @@ def _check(state: Context, file: Path, signer: str | None, as_json: bool) -> int
     found = check_proof(
         state.workspace(), read_proof(file), state.start_engine, signer=signer, name=str(file)
     )
-    if as_json:
-        state.console.data(proof_to_data(found))
-    else:
-        state.console.result(render_proof(found, str(file)))
+    state.console.show(
+        as_json, lambda: proof_to_data(found), lambda: render_proof(found, str(file))
+    )
     return 0

@@ -16,7 +16,6 @@ from odfbuild.cli.options import (
     waiting,
 )
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
-from odfbuild.survey.names import existing
 
 
 class _ShowByDefault(VerbGroup):
@@ -43,8 +42,7 @@ def show(
 ) -> int:
     """Show the watermark of a dataset. `show` may be left out."""
     state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     projection = workspace.projection(name)
     found = projection.watermark if projection else None
     if as_json:
@@ -75,15 +73,13 @@ def late(
     from odfbuild.report.records.late import late_to_data, render_late
 
     state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     projection = workspace.projection(name)
     assert projection is not None
     found = find(workspace, name, projection)
-    if as_json:
-        state.console.data(late_to_data(found, count))
-    else:
-        state.console.result(render_late(found, count))
+    state.console.show(
+        as_json, lambda: late_to_data(found, count), lambda: render_late(found, count)
+    )
     return 0
 
 
@@ -102,8 +98,7 @@ def set_(
     from odfbuild.apply.watermark import move_watermark
 
     state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     moment = parse_time(time, "TIME")
     moved = move_watermark(workspace, name, moment, waiting(state.console, lock_timeout))
     if as_json:
