@@ -39,7 +39,7 @@ def move(
     after. Run it again if it was interrupted.
     """
     from odfbuild.api.project import Project
-    from odfbuild.report.chains import moved_to_data, render_moved
+    from odfbuild.report.storage import moved_to_data, render_moved
 
     state: Context = context.obj
     config = state.config()

@@ -27,8 +27,8 @@ def deprecate(
     """
     from odfbuild.apply.deprecate import deprecate as carry_out
     from odfbuild.engine.release import engine_version
+    from odfbuild.report.engines import deprecated_to_data, render_deprecated
     from odfbuild.report.findings.verification import render_findings
-    from odfbuild.report.releases import deprecated_to_data, render_deprecated
 
     state: Context = context.obj
     workspace = state.workspace()

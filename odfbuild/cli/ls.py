@@ -93,7 +93,7 @@ def _list_deleted(
 
 def _list_remote(context: typer.Context, repository: str, *, alone: bool, as_json: bool) -> int:
     """List what a repository has."""
-    from odfbuild.report.remote_datasets import remote_to_data, render_remote
+    from odfbuild.report.datasets import remote_to_data, render_remote
 
     if not alone:
         raise typer.BadParameter("it lists all, and takes no selection", param_hint="--remote")
