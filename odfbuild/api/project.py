@@ -20,7 +20,7 @@ from odfbuild.api.looking import Looking
 from odfbuild.api.passports import Passports
 from odfbuild.api.sources import Sources
 from odfbuild.api.times import Time, age, timestamp
-from odfbuild.extras import needs_engine
+from odfbuild.extras import needs_engine, require_engine
 from odfbuild.store.claims import Waiting
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.survey.names import block_in
@@ -64,7 +64,6 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         Path(file).write_text(text + "\n", encoding="utf-8")
         return saved.digest
 
-    @needs_engine
     def apply(
         self,
         plan: Plan | None = None,
@@ -91,27 +90,6 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         >>> outcome.exit_code
         0
         """
-        return self._carry_out(
-            plan,
-            jobs=jobs,
-            fail_fast=fail_fast,
-            lock_timeout=lock_timeout,
-            cancel=cancel,
-            listener=listener,
-            publish=publish,
-        )
-
-    def _carry_out(
-        self,
-        plan: Plan | None,
-        *,
-        jobs: int | None,
-        fail_fast: bool = False,
-        lock_timeout: float,
-        cancel: Event | None = None,
-        listener: Listener | None,
-        publish: bool,
-    ) -> ApplyOutcome:
         from odfbuild.api.listener import CallbackListener
         from odfbuild.apply.options import ApplyOptions
         from odfbuild.apply.publish import publish as published
@@ -121,6 +99,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         from odfbuild.survey.approved import approve
         from odfbuild.survey.survey import PlanRequest
 
+        if plan is None or plan.promotes is None:  # a promotion may need to compute nothing
+            require_engine("`apply()`")
         found: Survey | Approved = (
             self._survey(PlanRequest(of_branch=True))
             if plan is None
@@ -217,7 +197,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         refusals = [each.refusal for each in plan.datasets if each.refusal is not None]
         if refusals:
             raise together(refusals)
-        return self._carry_out(
+        return self.apply(
             plan, jobs=jobs, lock_timeout=lock_timeout, listener=listener, publish=publish
         )
 
