@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, JsonOptions, NewestOption
 from odfbuild.survey.names import existing
 
 
 def blame(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     limit: NewestOption = None,
@@ -24,7 +22,6 @@ def blame(
     from odfbuild.report.blame import blame_to_data, render_blame
     from odfbuild.survey.blame import blame as blamed
 
-    state: Context = context.obj
     workspace = state.workspace()
     store = workspace.dataset(existing(workspace, dataset))
     found = blamed(state.config(), store)[:limit]

@@ -24,7 +24,7 @@ class Place(StrEnum):
 
 @chains.command("move")
 def move(
-    context: typer.Context,
+    state: Context,
     *,
     to: Annotated[Place, typer.Option("--to", help="Where the blocks are to be: git or storage.")],
     dry_run: Annotated[
@@ -41,7 +41,6 @@ def move(
     from odfbuild.api.project import Project
     from odfbuild.report.storage import moved_to_data, render_moved
 
-    state: Context = context.obj
     config = state.config()
     project = Project.given(config.root, config.given)
     moved = project.move_chains(to.value, dry_run=dry_run, lock_timeout=lock_timeout)

@@ -16,7 +16,7 @@ ci = Group(help="Comment on pull and merge requests from a CI job.")
 
 @ci.command()
 def comment(
-    context: typer.Context,
+    state: Context,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="Output of `plan --md`, or a file saved by `plan -o`."),
@@ -32,7 +32,6 @@ def comment(
     from odfbuild.api.git.comment import MARKER, put_comment, thread_of
     from odfbuild.errors import PlanError
 
-    state: Context = context.obj
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

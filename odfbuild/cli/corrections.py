@@ -21,7 +21,7 @@ class Period(StrEnum):
 
 
 def corrections(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     since: Annotated[
         str,
@@ -47,7 +47,6 @@ def corrections(
     from odfbuild.inspect.corrections import corrections as find
     from odfbuild.report.records.corrections import corrections_to_data, render_corrections
 
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     found = find(workspace, name, moment_in(workspace, since, name))
     if as_json:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def freshness(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     at: Annotated[
@@ -47,7 +47,6 @@ def freshness(
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.freshness import ages_to_data, render_ages
 
-    state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
     chosen = state.chosen(selection)
     declared = state.config().freshness

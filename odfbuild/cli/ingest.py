@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def ingest(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     file: Annotated[
@@ -61,7 +61,6 @@ def ingest(
     from odfbuild.cli.progress import listener_for
     from odfbuild.report.transfers import apply_to_data
 
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     config = state.config()
     request = IngestRequest(

@@ -21,13 +21,12 @@ lock = Group(help="List locks on datasets, and break them.")
 
 @lock.command("list")
 def list_(
-    context: typer.Context,
+    state: Context,
     as_json: JsonOptions,
 ) -> int:
     """List the processes that hold locks on datasets of this project."""
     from odfbuild.report.holders import holders_to_data, render_holders
 
-    state: Context = context.obj
     workspace = state.workspace()
     found = workspace.holders(state.names())
     state.console.show(as_json, lambda: holders_to_data(found), lambda: render_holders(found))
@@ -36,7 +35,7 @@ def list_(
 
 @lock.command("break")
 def break_(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     auto_approve: ApproveOption = False,
@@ -58,7 +57,6 @@ def break_(
     from odfbuild.apply.unlock import holder_of, stop_holder
     from odfbuild.survey.names import one_of
 
-    state: Context = context.obj
     console, workspace = state.console, state.workspace()
     name = one_of(state.names(), dataset)
     holder = holder_of(workspace, name)

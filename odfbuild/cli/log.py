@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def log(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     limit: NewestOption = None,
@@ -40,7 +40,6 @@ def log(
     """Show the metadata chain of a dataset, newest block first."""
     from odfbuild.report.chain import log_to_data, render_log, render_oneline
 
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     if vintage and as_of is not None:
         raise typer.BadParameter("--vintage tells of the records of now", param_hint="--as-of")

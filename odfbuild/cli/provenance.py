@@ -25,7 +25,7 @@ class ProvenanceForm(StrEnum):
 
 
 def provenance(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     offsets: Annotated[
@@ -65,7 +65,6 @@ def provenance(
 
     if bool(offsets) == (where is not None):
         raise typer.BadParameter("give offsets, or --where", param_hint="OFFSET")
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     trees: list[TracedRecords]
     trees, left_out = trace(

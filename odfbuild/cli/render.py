@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def render(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     as_of: AsOfOption = None,
@@ -51,7 +51,6 @@ def render(
     from odfbuild.cli.output_file import write_output
     from odfbuild.wording import count
 
-    state: Context = context.obj
     wanted, wrong = (
         _read(state, selection) if as_of is None else (_in_force(state, selection, as_of), _Wrong())
     )

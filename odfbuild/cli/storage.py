@@ -25,14 +25,13 @@ DryRunOption = Annotated[
 
 @storage.command("status")
 def status(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     as_json: JsonOptions,
 ) -> int:
     """List which objects are here and which are in the storage."""
     from odfbuild.report.storage import held_to_data, render_held
 
-    state: Context = context.obj
     _, found = _survey(state, selection)
     state.console.show(as_json, lambda: held_to_data(found), lambda: render_held(found))
     return 1 if any(each.is_lost for each in found) else 0
@@ -40,7 +39,7 @@ def status(
 
 @storage.command("push")
 def push(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     dry_run: DryRunOption = False,
@@ -52,7 +51,6 @@ def push(
     """
     from odfbuild.store import transfer
 
-    state: Context = context.obj
     workspace, found = _survey(state, selection)
     copied = transfer.pushable(found)
     if not dry_run:
@@ -63,7 +61,7 @@ def push(
 
 @storage.command("pull")
 def pull(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     dry_run: DryRunOption = False,
@@ -75,7 +73,6 @@ def pull(
     """
     from odfbuild.store import transfer
 
-    state: Context = context.obj
     workspace, found = _survey(state, selection)
     copied = transfer.pullable(found)
     if not dry_run:

@@ -13,7 +13,7 @@ from odfbuild.survey.names import moment_in
 
 
 def tail(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     count: Annotated[int, typer.Option("--num", "-n", min=1, help="Number of records.")] = 10,
@@ -30,7 +30,6 @@ def tail(
     from odfbuild.report.records.table import render_records
     from odfbuild.store.as_of import states_at
 
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     if as_of is None:
         then = workspace.projection(name)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def validate(
-    context: typer.Context,
+    state: Context,
     *,
     engine: Annotated[
         bool,
@@ -31,7 +31,6 @@ def validate(
 
     YAML, templates, types, inputs, cycles and queries.
     """
-    state: Context = context.obj
     from odfbuild.survey.definitions import look_at_definitions
     from odfbuild.wording import count
 

@@ -14,7 +14,7 @@ from odfbuild.survey.names import block_in
 
 
 def verify(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     integrity: Annotated[
@@ -65,7 +65,6 @@ def verify(
     from odfbuild.inspect.verify.reproduce import Extent, upstream
     from odfbuild.report.findings.verification import render_verdict, verdict_to_data
 
-    state: Context = context.obj
     if proof is not None:
         if selection or any((integrity, since, sample, full, recursive, logical)):
             raise typer.BadParameter(

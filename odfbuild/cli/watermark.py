@@ -36,12 +36,11 @@ watermark = Group(
 
 @watermark.command()
 def show(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     as_json: JsonOptions,
 ) -> int:
     """Show the watermark of a dataset. `show` may be left out."""
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     projection = workspace.projection(name)
     found = projection.watermark if projection else None
@@ -56,7 +55,7 @@ def show(
 
 @watermark.command()
 def late(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     count: Annotated[
@@ -72,7 +71,6 @@ def late(
     from odfbuild.inspect.late import late as find
     from odfbuild.report.records.late import late_to_data, render_late
 
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     projection = workspace.projection(name)
     assert projection is not None
@@ -85,7 +83,7 @@ def late(
 
 @watermark.command(name="set")
 def set_(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     time: Annotated[
         str, typer.Argument(metavar="TIME", help="RFC 3339; not before the current watermark.")
@@ -97,7 +95,6 @@ def set_(
     """Move the watermark of a root dataset forward."""
     from odfbuild.apply.watermark import move_watermark
 
-    state: Context = context.obj
     workspace, name = state.dataset(dataset)
     moment = parse_time(time, "TIME")
     moved = move_watermark(workspace, name, moment, waiting(state.console, lock_timeout))
