@@ -90,6 +90,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         >>> outcome.exit_code
         0
         """
+        if plan is None or plan.promotes is None:  # a promotion may need to compute nothing
+            require_engine("`apply()`")
         from odfbuild.api.listener import CallbackListener
         from odfbuild.apply.options import ApplyOptions
         from odfbuild.apply.publish import publish as published
@@ -99,8 +101,6 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         from odfbuild.survey.approved import approve
         from odfbuild.survey.survey import PlanRequest
 
-        if plan is None or plan.promotes is None:  # a promotion may need to compute nothing
-            require_engine("`apply()`")
         found: Survey | Approved = (
             self._survey(PlanRequest(of_branch=True))
             if plan is None
