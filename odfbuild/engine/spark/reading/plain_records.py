@@ -47,7 +47,7 @@ def plain_records(task: IngestTask, columns: pa.Schema) -> pa.Table | None:
             case ReadStepCsv():
                 values = _of_csv(task, task.read, columns)
             case ReadStepNdJson():
-                values = _of_lines(_text(task, task.read), columns)
+                values = _of_json(task, task.read, columns)
             case _:
                 return None
         found = [pa.array(each, kind) for each, kind in zip(values, kinds, strict=True)]
@@ -77,6 +77,11 @@ def _of_csv(task: IngestTask, read: ReadStepCsv, columns: pa.Schema) -> list[lis
         [of(cell) if (cell := row[at]) else None for row in cells]
         for at, of in enumerate(converters)
     ]
+
+
+def _of_json(task: IngestTask, read: ReadStepNdJson, columns: pa.Schema) -> list[list[Any]]:
+    """The values of each column; what a line has not is null."""
+    return _of_lines(_text(task, read), columns)
 
 
 def json_values(text: bytes, columns: pa.Schema) -> list[list[Any]] | None:
