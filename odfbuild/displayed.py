@@ -1,7 +1,7 @@
 """How values show themselves to people: as text, and as HTML in notebooks.
 
 The rooms that make plans, graphs and verdicts know nothing of reports, which lie above them. Their
-classes are `Displayed`; who has reports says how (`api/display.py`).
+classes are `Displayed`; who has reports says how (`api/base.py`).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def _tell(config: Config, seen: Seen) -> list[OdfbuildError]:
     kept: dict[str, list[Key]] = {}
     errors = []
     for entry in config.notify:
-        name = _name(entry)
+        name = hashlib.sha256(repr(entry).encode()).hexdigest()
         before = told.get(name, [])
         alert, now = alert_for(entry, config.qualified_name, seen, before)
         kept[name] = sorted(now)
@@ -68,8 +68,3 @@ def _send(entry: Notify, alert: Alert) -> None:
         mail(entry.server, email)
     else:
         pipe(entry.command, alert_to_data(alert))
-
-
-def _name(entry: Notify) -> str:
-    """What an entry is known by, as long as it says the same."""
-    return hashlib.sha256(repr(entry).encode()).hexdigest()

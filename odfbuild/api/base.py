@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from odfbuild.api.display import register
+from odfbuild.displayed import HTML, TEXT
 from odfbuild.errors import BranchError
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
@@ -18,6 +18,10 @@ from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
+    from odfbuild.inspect.verify.check import Verdict
+    from odfbuild.inspect.verify.provenance import TracedRecords
+    from odfbuild.plan.graph.dag import Graph
+    from odfbuild.plan.model import Plan
     from odfbuild.project.model import Config
     from odfbuild.survey.survey import PlanRequest, Survey
 
@@ -92,6 +96,11 @@ class Base:
             )
         return self.workspace()
 
+    def _existing(self, dataset: str) -> tuple[Workspace, str]:
+        """The chains, and the present name of a dataset; `PlanError` for one that is not there."""
+        workspace = self.workspace()
+        return workspace, existing(workspace, dataset)
+
     def _named(self, workspace: Workspace, datasets: Sequence[str]) -> list[str]:
         """Present names of these datasets, or of all; `ChainError` for one that is not there."""
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
@@ -118,3 +127,41 @@ class Base:
         from odfbuild.survey.survey import survey
 
         return survey(self._folder, asked, self._given)
+
+
+def _plan_as_text(plan: Plan) -> str:
+    """The plan as `odfbuild plan` prints it."""
+    from odfbuild.report.forms.visible import visible
+    from odfbuild.report.plan.text import render_plan
+
+    return visible(render_plan(plan))
+
+
+def _plan(plan: Plan) -> str:
+    from odfbuild.report.notebook import plan_html
+
+    return plan_html(plan)
+
+
+def _graph(graph: Graph) -> str:
+    from odfbuild.report.notebook import graph_html
+
+    return graph_html(graph)
+
+
+def _verdict(verdict: Verdict) -> str:
+    from odfbuild.report.notebook import verdict_html
+
+    return verdict_html(verdict)
+
+
+def _traced(tree: TracedRecords) -> str:
+    from odfbuild.report.notebook import provenance_html
+
+    return provenance_html(tree)
+
+
+def register() -> None:
+    """Let such values show themselves; what makes their forms is loaded when one is shown."""
+    TEXT.update(Plan=_plan_as_text)
+    HTML.update(Plan=_plan, Graph=_graph, Verdict=_verdict, TracedRecords=_traced)

@@ -129,8 +129,8 @@ class Looking(Base):
         require_pyarrow("records")
         from odfbuild.records.records import records_of
 
-        workspace = self.workspace()
-        records = records_of(workspace, existing(workspace, name))
+        workspace, name = self._existing(name)
+        records = records_of(workspace, name)
         return Dataset(self.config(), workspace, records, self._start_engine)
 
     def __contains__(self, name: object) -> bool:
@@ -170,14 +170,13 @@ class Looking(Base):
         """Records that came too late: for windows of a dataset, or behind its own watermark."""
         from odfbuild.inspect.late import late
 
-        workspace = self.workspace()
-        name = existing(workspace, dataset)
+        workspace, name = self._existing(dataset)
         return late(workspace, name, workspace.projections()[name])
 
     def log(self, dataset: str) -> Iterator[tuple[Multihash, MetadataBlock]]:
         """Blocks of a chain with their hashes, newest first."""
-        workspace = self.workspace()
-        store = workspace.dataset(existing(workspace, dataset))
+        workspace, name = self._existing(dataset)
+        store = workspace.dataset(name)
         head = store.head()
         return iter(()) if head is None else store.walk(head)
 
@@ -185,8 +184,8 @@ class Looking(Base):
         """Which commit of Git brought each block of a dataset, newest block first."""
         from odfbuild.survey.blame import blame
 
-        workspace = self.workspace()
-        return blame(self.config(), workspace.dataset(existing(workspace, dataset)))
+        workspace, name = self._existing(dataset)
+        return blame(self.config(), workspace.dataset(name))
 
     @needs_engine
     def records(self, dataset: str, last: int | None = None) -> pa.Table | None:
@@ -199,8 +198,7 @@ class Looking(Base):
         """
         from odfbuild.records.records import newest_records
 
-        workspace = self.workspace()
-        name = existing(workspace, dataset)
+        workspace, name = self._existing(dataset)
         return newest_records(workspace, name, workspace.projection(name), last)
 
     def sql(
@@ -259,8 +257,7 @@ class Looking(Base):
         """Which records were corrected, retracted or came late since a system time or a block."""
         from odfbuild.inspect.corrections import corrections
 
-        workspace = self.workspace()
-        name = existing(workspace, dataset)
+        workspace, name = self._existing(dataset)
         return corrections(workspace, name, moment(workspace, since, "since", name))
 
     @needs_engine
@@ -280,8 +277,7 @@ class Looking(Base):
         from odfbuild.inspect.provenance import trace
         from odfbuild.inspect.verify.provenance import Extent
 
-        workspace = self.workspace()
-        name = existing(workspace, dataset)
+        workspace, name = self._existing(dataset)
         extent = Extent(recursive=recursive, columns=columns)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
@@ -485,8 +481,7 @@ class Looking(Base):
         """What the records of a dataset were made from, at the blocks that were read."""
         from odfbuild.inspect.vintage import vintage
 
-        workspace = self.workspace()
-        return vintage(workspace, existing(workspace, dataset))
+        return vintage(*self._existing(dataset))
 
     def remote_datasets(self, repository: str) -> list[ListedDataset]:
         """The datasets of a repository, by its name or address, as `odfbuild ls --remote` lists it.

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from odfbuild.api.project import Project
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import render_error
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,8 +23,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(SqlMagic(shell).run, "line_cell", "sql")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Value):
     """What `%%sql` found; notebooks show its first rows, and which engine answered."""
 
     table: pa.Table

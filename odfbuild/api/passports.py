@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from odfbuild.api.base import Base
-from odfbuild.survey.names import existing
 
 
 class Passports(Base):
@@ -27,6 +26,5 @@ class Passports(Base):
         """
         from odfbuild.exchange.passport.forms import PassportForm, passport
 
-        workspace = self.workspace()
-        name = existing(workspace, dataset)
+        workspace, name = self._existing(dataset)
         return passport(self.config(), workspace, name, PassportForm(form))

@@ -20,11 +20,10 @@ from odfbuild.api.looking import Looking
 from odfbuild.api.passports import Passports
 from odfbuild.api.sources import Sources
 from odfbuild.api.times import Time, age, timestamp
-from odfbuild.errors import OdfbuildError
-from odfbuild.extras import needs_engine
+from odfbuild.extras import needs_engine, require_engine
 from odfbuild.store.claims import Waiting
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
-from odfbuild.survey.names import block_in, existing
+from odfbuild.survey.names import block_in
 
 if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
@@ -65,7 +64,6 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         Path(file).write_text(text + "\n", encoding="utf-8")
         return saved.digest
 
-    @needs_engine
     def apply(
         self,
         plan: Plan | None = None,
@@ -92,27 +90,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         >>> outcome.exit_code
         0
         """
-        return self._carry_out(
-            plan,
-            jobs=jobs,
-            fail_fast=fail_fast,
-            lock_timeout=lock_timeout,
-            cancel=cancel,
-            listener=listener,
-            publish=publish,
-        )
-
-    def _carry_out(
-        self,
-        plan: Plan | None,
-        *,
-        jobs: int | None,
-        fail_fast: bool = False,
-        lock_timeout: float,
-        cancel: Event | None = None,
-        listener: Listener | None,
-        publish: bool,
-    ) -> ApplyOutcome:
+        if plan is None or plan.promotes is None:  # a promotion may need to compute nothing
+            require_engine("`apply()`")
         from odfbuild.api.listener import CallbackListener
         from odfbuild.apply.options import ApplyOptions
         from odfbuild.apply.publish import publish as published
@@ -218,7 +197,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         refusals = [each.refusal for each in plan.datasets if each.refusal is not None]
         if refusals:
             raise together(refusals)
-        return self._carry_out(
+        return self.apply(
             plan, jobs=jobs, lock_timeout=lock_timeout, listener=listener, publish=publish
         )
 
@@ -239,8 +218,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         """
         from odfbuild.apply.ingest_request import IngestRequest, ingest
 
-        workspace = self.workspace()
-        name = existing(workspace, dataset)
+        workspace, name = self._existing(dataset)
         config = self.config()
         request = IngestRequest(
             dataset=name,
@@ -254,7 +232,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
             workspace,
             factory=self._start_engine,
             listener=Logged(),
-            locate=_as_it_is,
+            locate=lambda _, error: error,
             config=config,
             waiting=Waiting(seconds=lock_timeout),
         )
@@ -266,13 +244,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         """Move the watermark of a root forward to `time`; whether it moved."""
         from odfbuild.apply.watermark import move_watermark
 
-        workspace = self.workspace()
-        return move_watermark(
-            workspace,
-            existing(workspace, dataset),
-            timestamp(time, "time"),
-            Waiting(seconds=lock_timeout),
-        )
+        moment, waiting = timestamp(time, "time"), Waiting(seconds=lock_timeout)
+        return move_watermark(*self._existing(dataset), moment, waiting)
 
     def reset(
         self,
@@ -292,8 +265,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         from odfbuild.apply.reset import carry_out, plan_resets
         from odfbuild.apply.run_log import record_resets
 
-        config, workspace = self.config(), self.workspace()
-        name = existing(workspace, dataset)
+        config, (workspace, name) = self.config(), self._existing(dataset)
         block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
         resets = plan_resets(config, workspace, name, block, readers=readers, schema=schema)
         carry_out(workspace, resets, Waiting(seconds=lock_timeout))
@@ -406,7 +378,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
         if self._given.branch is not None and name is not None:
             raise ValueError("a branch is pushed beside the heads, without name")
         workspace = self.workspace()
-        names = [existing(workspace, each) for each in datasets] or None
+        names = self._named(workspace, datasets) if datasets else None
         request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
             self.config(), workspace, request, dry_run=dry_run, watcher=LoggedTransfers()
@@ -464,7 +436,3 @@ class Project(Looking, Checking, Authoring, Keys, Branches, Sources, Passports):
             branch=branch,
         )
         return done.datasets
-
-
-def _as_it_is(dataset: str, error: OdfbuildError) -> OdfbuildError:
-    return error

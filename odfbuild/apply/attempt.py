@@ -96,7 +96,7 @@ def attempt(
             blocks=progress.blocks,
             records=progress.records,
             records_read=progress.records_read,
-            skipped=progress.skipped if hide is None else _without_examples(progress.skipped),
+            skipped=progress.skipped if hide is None else Skipped(progress.skipped.counts),
             drift=progress.drift,
             warnings=progress.warnings,
             late=dict(progress.late),
@@ -120,11 +120,6 @@ def attempt(
     if progress.deleted:
         return ended(Status.COMMITTED, "deleted")
     return ended(Status.COMMITTED if progress.blocks else Status.NOOP, because)
-
-
-def _without_examples(skipped: Skipped) -> Skipped:
-    """Numbers of bad records, which tell no values."""
-    return Skipped(skipped.counts)
 
 
 def begin(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 
 from odfbuild.errors import StaleHeadError
 from odfbuild.odf.multihash import Multihash
@@ -22,10 +21,10 @@ from odfbuild.store.creation import clear_unfinished
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchDeletion:
+class BranchDeletion(Value, kw_only=True):
     """What deleting `branches` removes of the dataset `name`, where they are at these heads.
 
     `blocks` and `objects` are numbers of files, `size` their bytes with all that lies beside them.

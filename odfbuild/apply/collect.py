@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfbuild.apply.branches import BranchDeletion, delete_claimed, plan_deletion
@@ -22,14 +22,14 @@ from odfbuild.store.garbage import (
     remove,
 )
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.inspect.tables import TableGarbage
     from odfbuild.project.model import Config
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
+class Collection(Value, kw_only=True):
     """What is garbage; `held` are datasets that other processes have locked, `damaged` broken ones.
 
     Of both nothing is collected. `branches` are deleted before the rest. `tables` are what only

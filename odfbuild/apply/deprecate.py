@@ -8,7 +8,7 @@ Deprecation", which asks for a record and defines no event of its own for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.apply.definitions import by_another_engine
 from odfbuild.engine.contract import EngineFactory
@@ -20,10 +20,10 @@ from odfbuild.sql.translate.named import NO_ENGINES, Engines
 from odfbuild.sql.translate.runnable import release_for
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deprecated:
+class Deprecated(Value, kw_only=True):
     """A derivative, the `releases` that its chain names beside the present one, and the outcome.
 
     `now` is the present one: that of the program which computes its queries, or of Spark.

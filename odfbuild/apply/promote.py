@@ -21,7 +21,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.model import Action, DatasetPlan, Plan, replays
 from odfbuild.project.model import Config
 from odfbuild.store.claims import held_elsewhere
-from odfbuild.store.files import sync_folder, write_file
+from odfbuild.store.files import sync, write_file
 from odfbuild.store.garbage import renew
 from odfbuild.store.moving_heads import MANIFEST, Manifest, read_manifest
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
@@ -235,7 +235,7 @@ _FINE = (Status.COMMITTED, Status.NOOP)
 
 def _remove(file: Path) -> None:
     file.unlink(missing_ok=True)
-    sync_folder(file.parent)
+    sync(file.parent)
 
 
 def _computes(item: DatasetPlan) -> bool:

@@ -8,7 +8,6 @@ metadata only).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from odfbuild.apply.refuse_external import check_own
 from odfbuild.errors import PlanError
@@ -25,10 +24,10 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import renew
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.protection import check_unprotected
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset:
+class Reset(Value, kw_only=True):
     """What taking `name` back from `head` to the block `to` means.
 
     `events` are appended to `to` again; `records` and `blocks` go. `readers` are derivatives that

@@ -12,12 +12,13 @@ import json
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.apply.progress import ProgressReporter
 from odfbuild.apply.run_events import LogEvent, dataset_ended, log_record, plan_ready
 from odfbuild.engine.contract import Engine, EngineFactory, StepProgress
 from odfbuild.odf.timestamp import Timestamp
@@ -303,3 +304,52 @@ def _result(outcome: DatasetOutcome, plan: DatasetPlan, workspace: Workspace) ->
 def _prune(cache: Path) -> None:
     for old in run_folders(cache)[: -KEPT + 1]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+SECONDS = 2.0
+
+
+class ProgressReporter:
+    """Calls `tell(name, progress, elapsed seconds)` whenever the progress has changed."""
+
+    def __init__(self, tell: Callable[[str, StepProgress, float], None]) -> None:
+        self._tell = tell
+        self._since: dict[str, float] = {}
+        self._lock = Lock()
+        self._ended = Event()
+
+    def begin(self, ask: Callable[[str], StepProgress | None]) -> None:
+        """Begin to ask; ends with `end`, or with the process."""
+        Thread(target=self._beat, args=(ask,), name="pulse", daemon=True).start()
+
+    def started(self, name: str) -> None:
+        """Ask about a dataset from now on."""
+        with self._lock:
+            self._since[name] = time.monotonic()
+
+    def finished(self, name: str) -> None:
+        """Ask no more about it."""
+        with self._lock:
+            self._since.pop(name, None)
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._ended.set()
+
+    def _beat(self, ask: Callable[[str], StepProgress | None]) -> None:
+        told: dict[str, StepProgress] = {}
+        while not self._ended.wait(SECONDS):
+            with self._lock:
+                now = dict(self._since)
+            for name, since in now.items():
+                elapsed = time.monotonic() - since
+                found: StepProgress | None = None
+                # The engine may end at any time; whoever works with it says so.
+                with contextlib.suppress(Exception):
+                    found = ask(name) if elapsed >= SECONDS else None
+                if found is None or told.get(name) == found:
+                    continue
+                told[name] = found
+                with self._lock:
+                    if name in self._since:
+                        self._tell(name, found, elapsed)

@@ -52,7 +52,7 @@ class LogFormat(StrEnum):
 
 
 def apply(
-    context: typer.Context,
+    state: Context,
     of: PlanOrSelection,
     limit: LimitOptions,
     *,
@@ -100,7 +100,6 @@ def apply(
     On a terminal the plan is shown first and has to be confirmed. Everything that is committed
     stays, whatever happens to the rest; running it again continues where it stopped.
     """
-    state: Context = context.obj
     file, selection = of
     if json_lines and as_json:
         raise typer.BadParameter("it excludes --json", param_hint=OPTION)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, JsonOptions, NewestOption
 from odfbuild.survey.names import existing
 
 
 def blame(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     limit: NewestOption = None,
@@ -24,12 +22,8 @@ def blame(
     from odfbuild.report.blame import blame_to_data, render_blame
     from odfbuild.survey.blame import blame as blamed
 
-    state: Context = context.obj
     workspace = state.workspace()
     store = workspace.dataset(existing(workspace, dataset))
     found = blamed(state.config(), store)[:limit]
-    if as_json:
-        state.console.data(blame_to_data(found))
-    else:
-        state.console.result(render_blame(found))
+    state.console.show(as_json, lambda: blame_to_data(found), lambda: render_blame(found))
     return 0

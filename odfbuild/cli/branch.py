@@ -26,13 +26,12 @@ branch = Group(help="List, show and delete branches.")
 
 
 @branch.command("list")
-def list_(context: typer.Context, *, form: ReportFormOptions) -> int:
+def list_(state: Context, *, form: ReportFormOptions) -> int:
     """List branches with their age, what they have that heads do not, and their size on disk."""
     from odfbuild.inspect.branches import branches
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.branches import branch_to_data, render_branches
 
-    state: Context = context.obj
     found = branches(state.workspace())
     if form is ReportForm.json:
         state.console.data([branch_to_data(each) for each in found])
@@ -44,7 +43,7 @@ def list_(context: typer.Context, *, form: ReportFormOptions) -> int:
 
 @branch.command("show")
 def show(
-    context: typer.Context,
+    state: Context,
     name: BranchArgument,
     *,
     form: ReportFormOptions,
@@ -54,7 +53,6 @@ def show(
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.branches import branch_to_data, render_branch
 
-    state: Context = context.obj
     workspace = state.workspace()
     [found] = branches(workspace, [existing(workspace, name)])
     if form is ReportForm.json:
@@ -67,7 +65,7 @@ def show(
 
 @branch.command("delete")
 def delete(
-    context: typer.Context,
+    state: Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -117,7 +115,6 @@ def delete(
         )
     if fetch and not closed:
         raise typer.BadParameter("it needs --closed", param_hint="--fetch")
-    state: Context = context.obj
     console, config, workspace = state.console, state.config(), state.workspace()
     found = selected(
         config,

@@ -24,7 +24,7 @@ class Place(StrEnum):
 
 @chains.command("move")
 def move(
-    context: typer.Context,
+    state: Context,
     *,
     to: Annotated[Place, typer.Option("--to", help="Where the blocks are to be: git or storage.")],
     dry_run: Annotated[
@@ -39,14 +39,12 @@ def move(
     after. Run it again if it was interrupted.
     """
     from odfbuild.api.project import Project
-    from odfbuild.report.chains import moved_to_data, render_moved
+    from odfbuild.report.storage import moved_to_data, render_moved
 
-    state: Context = context.obj
     config = state.config()
     project = Project.given(config.root, config.given)
     moved = project.move_chains(to.value, dry_run=dry_run, lock_timeout=lock_timeout)
-    if as_json:
-        state.console.data(moved_to_data(moved))
-    else:
-        state.console.result(render_moved(moved, dry_run=dry_run))
+    state.console.show(
+        as_json, lambda: moved_to_data(moved), lambda: render_moved(moved, dry_run=dry_run)
+    )
     return 0

@@ -16,7 +16,7 @@ ci = Group(help="Comment on pull and merge requests from a CI job.")
 
 @ci.command()
 def comment(
-    context: typer.Context,
+    state: Context,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="Output of `plan --md`, or a file saved by `plan -o`."),
@@ -32,7 +32,6 @@ def comment(
     from odfbuild.api.git.comment import MARKER, put_comment, thread_of
     from odfbuild.errors import PlanError
 
-    state: Context = context.obj
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -49,8 +48,5 @@ def comment(
 
         text = render_markdown(load_plan(file), owners=state.owners())
     done = put_comment(thread_of(os.environ), text)
-    if as_json:
-        state.console.data({"comment": done})
-    else:
-        state.console.result(f"The comment was {done}.")
+    state.console.show(as_json, lambda: {"comment": done}, lambda: f"The comment was {done}.")
     return 0

@@ -12,6 +12,7 @@ import select
 import stat
 import sys
 from codecs import getincrementaldecoder
+from collections.abc import Callable
 from io import RawIOBase, TextIOWrapper
 from threading import RLock
 from typing import Any, BinaryIO, Literal, TextIO
@@ -128,6 +129,13 @@ class Console(Value):
         """Print what was asked for, as JSON."""
         text = json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout))
         self.result(harmless_json(text))
+
+    def show(self, as_json: bool, data: Callable[[], Any], text: Callable[[], str]) -> None:
+        """Print what was asked for, in one of its two forms."""
+        if as_json:
+            self.data(data())
+        else:
+            self.result(text())
 
     def bytes_out(self) -> BinaryIO:
         """Where to write a result in a format of its own; a terminal gets text that is visible."""

@@ -71,6 +71,13 @@ class Context(Value):
         defined |= {each.name for each in found.wrong if each.name}
         return sorted(defined | {*self.workspace().aliases()})
 
+    def dataset(self, name: str) -> tuple[Workspace, str]:
+        """The chains, and the present name of a dataset; `PlanError` for one that is not there."""
+        from odfbuild.survey.names import existing
+
+        workspace = self.workspace()
+        return workspace, existing(workspace, name)
+
     def committed(self, workspace: Workspace, selection: Selection) -> list[str]:
         """Names of the selected datasets that have a chain, sorted; all when none was asked for."""
         chosen = self.chosen(selection)

@@ -9,7 +9,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, JsonOptions
-from odfbuild.survey.names import existing, moment_in
+from odfbuild.survey.names import moment_in
 
 
 class Period(StrEnum):
@@ -21,7 +21,7 @@ class Period(StrEnum):
 
 
 def corrections(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     since: Annotated[
         str,
@@ -47,9 +47,7 @@ def corrections(
     from odfbuild.inspect.corrections import corrections as find
     from odfbuild.report.records.corrections import corrections_to_data, render_corrections
 
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     found = find(workspace, name, moment_in(workspace, since, name))
     if as_json:
         state.console.data(corrections_to_data(found, by.value))

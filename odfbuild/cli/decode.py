@@ -31,7 +31,7 @@ OutputOptions = Annotated[Output, form_options(Output, "json")]
 
 
 def decode(
-    context: typer.Context,
+    state: Context,
     what: Annotated[
         str,
         typer.Argument(
@@ -52,7 +52,6 @@ def decode(
     """Print a block, manifest, event or schema as YAML or JSON."""
     from odfbuild.project.decode import LARGEST, decode_bytes, decode_file
 
-    state: Context = context.obj
     if events:
         found = _events(state, Path(what))
     elif what == "-":

@@ -33,7 +33,7 @@ _LACKS_LIBRARIES = (
 
 @docs.command()
 def build(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     out: Annotated[
@@ -74,7 +74,6 @@ def build(
     """
     from odfbuild.survey.survey import choose
 
-    state: Context = context.obj
     moment = parse_time(at, "--at") if at else None
     if not single_page and out is not None and (str(out) == "-" or out.suffix == ".html"):
         raise typer.BadParameter(
@@ -166,7 +165,7 @@ def _build_page(
 
 @docs.command()
 def serve(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     port: Annotated[
         int,
@@ -183,7 +182,6 @@ def serve(
     from odfbuild.project.resources import site_libraries
     from odfbuild.survey.survey import choose
 
-    state: Context = context.obj
     state.config()
     libraries = site_libraries()
     last: dict[str, Make] = {}

@@ -11,7 +11,7 @@ from odfbuild.cli.options import JsonOptions
 
 
 def doctor(
-    context: typer.Context,
+    state: Context,
     *,
     deep: Annotated[
         bool,
@@ -30,7 +30,6 @@ def doctor(
     from odfbuild.inspect.health import Status
     from odfbuild.report.findings.health import health_to_data, render_health
 
-    state: Context = context.obj
     checks = examine(state.directory, state.given, deep=deep)
     if as_json:
         state.console.data(health_to_data(checks))

@@ -13,7 +13,7 @@ from odfbuild.cli.plan_form import ReportForm, ReportFormOptions
 
 
 def drift(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     deep: Annotated[
@@ -30,7 +30,6 @@ def drift(
     from odfbuild.report.errors import with_errors
     from odfbuild.report.findings.drift import drift_to_data, render_drift, render_drift_markdown
 
-    state: Context = context.obj
     chosen = state.chosen(selection)
     found = find_drift(state.directory, state.given, chosen, deep=deep)
     if form is ReportForm.json:

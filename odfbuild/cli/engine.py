@@ -15,7 +15,7 @@ from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 
 def deprecate(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
@@ -27,10 +27,9 @@ def deprecate(
     """
     from odfbuild.apply.deprecate import deprecate as carry_out
     from odfbuild.engine.release import engine_version
+    from odfbuild.report.engines import deprecated_to_data, render_deprecated
     from odfbuild.report.findings.verification import render_findings
-    from odfbuild.report.releases import deprecated_to_data, render_deprecated
 
-    state: Context = context.obj
     workspace = state.workspace()
     names = state.committed(workspace, selection)
     now = engine_version()
@@ -60,7 +59,7 @@ def deprecate(
 # --- The resident engine ---
 
 
-def start(context: typer.Context, *, as_json: JsonOptions) -> int:
+def start(state: Context, *, as_json: JsonOptions) -> int:
     """Start an engine that stays for the next commands, unless one runs already.
 
     It serves commands of this user for this project, and ends when it had no work for
@@ -70,7 +69,6 @@ def start(context: typer.Context, *, as_json: JsonOptions) -> int:
     from odfbuild.engine.process.resident.find import start as carry_out
     from odfbuild.report.engines import started_to_data
 
-    state: Context = context.obj
     config = state.config()
     if not is_warm(config.root, config.engine, config.reach):
         state.console.note(STARTING)
@@ -83,22 +81,18 @@ def start(context: typer.Context, *, as_json: JsonOptions) -> int:
     return 0
 
 
-def status(context: typer.Context, *, as_json: JsonOptions) -> int:
+def status(state: Context, *, as_json: JsonOptions) -> int:
     """List the resident engines of this user on this machine, of all projects."""
     from odfbuild.engine.process.resident.find import statuses
     from odfbuild.report.engines import render_statuses, statuses_to_data
 
-    state: Context = context.obj
     found = tuple(statuses())
-    if as_json:
-        state.console.data(statuses_to_data(found))
-    else:
-        state.console.result(render_statuses(found))
+    state.console.show(as_json, lambda: statuses_to_data(found), lambda: render_statuses(found))
     return 0
 
 
 def stop(
-    context: typer.Context,
+    state: Context,
     *,
     every: Annotated[
         bool, typer.Option("--all", help="Stop the engines of all projects of this user.")
@@ -113,15 +107,11 @@ def stop(
     from odfbuild.engine.process.resident.find import stop as carry_out
     from odfbuild.report.engines import render_stopped, stopped_to_data
 
-    state: Context = context.obj
     root = None if every else str(state.config().root)
     found = [each for each in all_running() if root in (None, each.project)]
     for each in found:
         carry_out(each)
-    if as_json:
-        state.console.data(stopped_to_data(found))
-    else:
-        state.console.result(render_stopped(found))
+    state.console.show(as_json, lambda: stopped_to_data(found), lambda: render_stopped(found))
     return 0
 
 

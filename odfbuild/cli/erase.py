@@ -20,7 +20,7 @@ from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 
 def erase(
-    context: typer.Context,
+    state: Context,
     subjects: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SUBJECT]...", help="Persons, as the subject column names them."),
@@ -52,7 +52,6 @@ def erase(
         render_erasure_plan,
     )
 
-    state: Context = context.obj
     console = state.console
     config, workspace = state.config(), state.workspace()
     plan = plan_erasure(config, workspace, [*(subjects or ()), *_listed(file)])

@@ -12,7 +12,7 @@ from odfbuild.cli.options import JsonOptions
 
 
 def explain(
-    context: typer.Context,
+    state: Context,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -34,7 +34,7 @@ def explain(
     from odfbuild.report.error_codes import is_error_code
 
     if is_error_code(dataset):
-        return _explain_code(context.obj, dataset.upper(), as_json)
+        return _explain_code(state, dataset.upper(), as_json)
     from odfbuild.inspect.receipts import with_receipts
     from odfbuild.plan.explain import explain as explained
     from odfbuild.report.explanation import (
@@ -45,7 +45,6 @@ def explain(
     )
     from odfbuild.survey.names import one_of
 
-    state: Context = context.obj
     found = state.survey()
     planned = found.plan
     name = one_of(planned.names, planned.called(dataset) or dataset)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fmt(
-    context: typer.Context,
+    state: Context,
     *,
     paths: Annotated[
         list[str] | None,
@@ -43,7 +43,6 @@ def fmt(
     """
     from odfbuild.api.authoring.formatting import format_files
 
-    state: Context = context.obj
     if paths == ["-"]:
         return _filter(state, check=check, diff=diff)
     named = [Path(path) for path in paths or [os.path.relpath(state.config().datasets)]]

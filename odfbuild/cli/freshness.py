@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def freshness(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     at: Annotated[
@@ -47,15 +47,11 @@ def freshness(
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.freshness import ages_to_data, render_ages
 
-    state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
     chosen = state.chosen(selection)
     declared = state.config().freshness
     ages = ages_of(state.directory, state.given, state.workspace(), declared, now, chosen)
-    if as_json:
-        state.console.data(ages_to_data(ages))
-    else:
-        state.console.result(render_ages(ages))
+    state.console.show(as_json, lambda: ages_to_data(ages), lambda: render_ages(ages))
     state.console.error(*(each.error for each in ages if each.error is not None))
     if deep:
         from odfbuild.api.sources import held_logs

@@ -31,7 +31,7 @@ _GRACE_OF_STORAGE = 14 * 24
 
 
 def gc(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     dry_run: Annotated[
@@ -75,12 +75,11 @@ def gc(
     run `git fetch --all` first, and let other clones push what they committed.
     """
     if storage:
-        return _of_storage(context.obj, selection, dry_run, grace, auto_approve, as_json)
+        return _of_storage(state, selection, dry_run, grace, auto_approve, as_json)
     from odfbuild.apply.collect import collect_project
     from odfbuild.report.garbage import collection_to_data, render_collection
     from odfbuild.report.tables import collected_to_data, render_collected
 
-    state: Context = context.obj
     workspace = state.workspace()
     run = partial(
         collect_project,

@@ -14,7 +14,7 @@ git = Group(help="Use chains with Git: hooks, commits, notes.")
 
 
 @git.command()
-def install(context: typer.Context, as_json: JsonOptions) -> int:
+def install(state: Context, as_json: JsonOptions) -> int:
     """Configure Git to show blocks as text and to record heads in notes on commits.
 
     Also installs a pre-commit hook that runs `odfbuild git check`.
@@ -22,7 +22,6 @@ def install(context: typer.Context, as_json: JsonOptions) -> int:
     from odfbuild.api.git.install import install as set_up
     from odfbuild.project.git.repository import repository
 
-    state: Context = context.obj
     config = state.config()
     with repository(config.root, "there is nothing to configure") as repo:
         changed = set_up(repo, config, _program(), _own_path())
@@ -34,7 +33,7 @@ def install(context: typer.Context, as_json: JsonOptions) -> int:
 
 
 @git.command()
-def check(context: typer.Context, as_json: JsonOptions) -> int:
+def check(state: Context, as_json: JsonOptions) -> int:
     """Fail if a head is staged without its new blocks.
 
     `git commit -a` does that. After `odfbuild git install`, Git runs this check before each commit
@@ -42,17 +41,15 @@ def check(context: typer.Context, as_json: JsonOptions) -> int:
     """
     from odfbuild.api.git.staged import check_staged
 
-    state: Context = context.obj
     check_staged(state.config(), state.workspace())
-    if as_json:
-        state.console.data({"complete": True})
-    else:
-        state.console.result("All staged heads have their blocks.")
+    state.console.show(
+        as_json, lambda: {"complete": True}, lambda: "All staged heads have their blocks."
+    )
     return 0
 
 
 @git.command()
-def anchor(context: typer.Context, as_json: JsonOptions) -> int:
+def anchor(state: Context, as_json: JsonOptions) -> int:
     """Record the heads of all datasets in a note on the current commit.
 
     After `odfbuild git install`, `apply` does this for the datasets that it commits.
@@ -63,7 +60,6 @@ def anchor(context: typer.Context, as_json: JsonOptions) -> int:
     from odfbuild.project.git.repository import repository
     from odfbuild.wording import count
 
-    state: Context = context.obj
     config = state.config()
     heads = {name: head.decode() for name, head in state.workspace().heads().items()}
     purpose = "there is no commit to note heads on"
@@ -86,7 +82,7 @@ def anchor(context: typer.Context, as_json: JsonOptions) -> int:
 
 @git.command()
 def commit(
-    context: typer.Context,
+    state: Context,
     *,
     message: Annotated[
         str | None,
@@ -115,14 +111,10 @@ def commit(
     from odfbuild.api.git.publish import publish
     from odfbuild.report.publish import published_to_data, render_published
 
-    state: Context = context.obj
     done = publish(
         state.config(), state.workspace(), message, push=push, remote=remote, branch=git_branch
     )
-    if as_json:
-        state.console.data(published_to_data(done))
-    else:
-        state.console.result(render_published(done))
+    state.console.show(as_json, lambda: published_to_data(done), lambda: render_published(done))
     return 0
 
 
@@ -134,7 +126,7 @@ _Remote = Annotated[
 
 @git.command()
 def push(
-    context: typer.Context,
+    state: Context,
     branch: _Branch,
     *,
     delete: Annotated[
@@ -150,24 +142,18 @@ def push(
     from odfbuild.api.git.branch_reference import drop_branch, push_branch
     from odfbuild.report.publish import deleted_branch, render_pushed, shared_to_data
 
-    state: Context = context.obj
     if delete:
         found = drop_branch(state.config(), branch, remote)
         data, text = {"branch": branch, "deleted": found is not None}, deleted_branch(branch, found)
     else:
         done = push_branch(state.config(), state.workspace(), branch, remote)
         data, text = shared_to_data(done), render_pushed(done)
-    if as_json:
-        state.console.data(data)
-    else:
-        state.console.result(text)
+    state.console.show(as_json, lambda: data, lambda: text)
     return 0
 
 
 @git.command()
-def fetch(
-    context: typer.Context, branch: _Branch, *, remote: _Remote = None, as_json: JsonOptions
-) -> int:
+def fetch(state: Context, branch: _Branch, *, remote: _Remote = None, as_json: JsonOptions) -> int:
     """Bring a branch of datasets that `git push` shared; no head moves.
 
     A remote without such a branch is no error.
@@ -175,7 +161,6 @@ def fetch(
     from odfbuild.api.git.branch_reference import fetch_branch
     from odfbuild.report.publish import render_fetched, shared_to_data
 
-    state: Context = context.obj
     found = fetch_branch(state.config(), branch, remote)
     if as_json:
         state.console.data(shared_to_data(found) if found else {"branch": branch, "datasets": []})

@@ -14,7 +14,7 @@ def tell_gone(console: Console, workspace: Workspace, names: Iterable[str]) -> N
     """A note for each statement beside the chains of these datasets."""
     said = {name: found for name in names if (found := workspace.dataset(name).statements())}
     if said:
-        from odfbuild.report.stewardship import statement_lines
+        from odfbuild.report.erasure import statement_lines
 
         for name, statements in said.items():
             for line in statement_lines(name, statements):

@@ -31,7 +31,7 @@ GraphFormOptions = Annotated[GraphForm, form_options(GraphForm, "json", "dot", "
 
 
 def graph(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     as_of: AsOfOption = None,
@@ -50,7 +50,6 @@ def graph(
         view_of_chains,
     )
 
-    state: Context = context.obj
     if form is GraphForm.openlineage:
         if as_of is not None:
             raise typer.BadParameter("openlineage tells of the newest steps", param_hint="--as-of")

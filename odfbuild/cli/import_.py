@@ -13,7 +13,7 @@ from odfbuild.survey.names import existing
 
 
 def import_(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     write: Annotated[
@@ -30,7 +30,6 @@ def import_(
     from odfbuild.plan.changes.committed import committed_snapshot
     from odfbuild.project.editor import schema_comment, write_definition
 
-    state: Context = context.obj
     workspace = state.workspace()
     possible = name_for(dataset)
     if possible is not None:

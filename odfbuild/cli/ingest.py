@@ -18,14 +18,13 @@ from odfbuild.cli.options import (
     waiting,
 )
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
-from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
 
 
 def ingest(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     file: Annotated[
@@ -62,9 +61,7 @@ def ingest(
     from odfbuild.cli.progress import listener_for
     from odfbuild.report.transfers import apply_to_data
 
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     config = state.config()
     request = IngestRequest(
         dataset=name,

@@ -23,7 +23,7 @@ _NO_PART_OF_A_NAME = re.compile("[^A-Za-z0-9._-]+")
 
 
 def init(
-    context: typer.Context,
+    state: Context,
     *,
     folder: Annotated[
         Path | None, typer.Argument(help="Folder of the project (default: the current folder).")
@@ -38,7 +38,6 @@ def init(
     from odfbuild.project.editor import GITIGNORE, provide_schemas, schema_comment
     from odfbuild.project.resources import template_text
 
-    state: Context = context.obj
     root = (folder or state.directory or Path.cwd()).resolve()
     if (root / "odfbuild.yaml").exists():
         raise ProjectError(

@@ -29,23 +29,19 @@ PassphraseFile = Annotated[
 
 
 @key.command("status")
-def status(context: typer.Context, selection: SelectionOptions, as_json: JsonOptions) -> int:
+def status(state: Context, selection: SelectionOptions, as_json: JsonOptions) -> int:
     """List datasets, their identities, and where their private keys are."""
     from odfbuild.inspect.keys import dataset_keys
     from odfbuild.report.keys import keys_to_data, render_keys
 
-    state: Context = context.obj
     found = dataset_keys(state.workspace(), _names(state, selection))
-    if as_json:
-        state.console.data(keys_to_data(found))
-    else:
-        state.console.result(render_keys(found))
+    state.console.show(as_json, lambda: keys_to_data(found), lambda: render_keys(found))
     return 0
 
 
 @key.command("export")
 def export(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     out: Annotated[
@@ -61,7 +57,6 @@ def export(
     from odfbuild.inspect.keys import export_keys
     from odfbuild.wording import count
 
-    state: Context = context.obj
     written = export_keys(
         state.workspace(),
         _names(state, selection),
@@ -77,7 +72,7 @@ def export(
 
 @key.command("import")
 def import_(
-    context: typer.Context,
+    state: Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File that `key export` wrote.")],
     *,
     passphrase_file: PassphraseFile = None,
@@ -91,7 +86,6 @@ def import_(
     from odfbuild.report.keys import keys_to_data, render_imported
     from odfbuild.store.keys import read_bundle
 
-    state: Context = context.obj
     bundle = read_bundle(file)
     passphrase = _passphrase(state.console, passphrase_file, new=False)
     new, known = import_keys(state.workspace(), bundle, passphrase)
@@ -105,7 +99,7 @@ def import_(
 
 @key.command("rotate")
 def rotate(
-    context: typer.Context,
+    state: Context,
     new: Annotated[
         str,
         typer.Argument(
@@ -122,7 +116,6 @@ def rotate(
     """
     from odfbuild.project.subject_keys import rotate_wrapping_key
 
-    state: Context = context.obj
     rotate_wrapping_key(state.config(), new)
     if as_json:
         state.console.data({"wrapping": new})

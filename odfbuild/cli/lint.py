@@ -12,7 +12,7 @@ from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 
 def lint(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     fix: Annotated[
@@ -32,7 +32,6 @@ def lint(
     from odfbuild.report.findings.lint import findings_to_data, render_findings
     from odfbuild.survey.definitions import look_at_definitions
 
-    state: Context = context.obj
     chosen = state.chosen(selection)
     found = look_at_definitions(state.directory, state.given)
     linted = linting.lint(found, chosen)

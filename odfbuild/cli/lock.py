@@ -21,25 +21,21 @@ lock = Group(help="List locks on datasets, and break them.")
 
 @lock.command("list")
 def list_(
-    context: typer.Context,
+    state: Context,
     as_json: JsonOptions,
 ) -> int:
     """List the processes that hold locks on datasets of this project."""
     from odfbuild.report.holders import holders_to_data, render_holders
 
-    state: Context = context.obj
     workspace = state.workspace()
     found = workspace.holders(state.names())
-    if as_json:
-        state.console.data(holders_to_data(found))
-    else:
-        state.console.result(render_holders(found))
+    state.console.show(as_json, lambda: holders_to_data(found), lambda: render_holders(found))
     return 0
 
 
 @lock.command("break")
 def break_(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     auto_approve: ApproveOption = False,
@@ -61,15 +57,13 @@ def break_(
     from odfbuild.apply.unlock import holder_of, stop_holder
     from odfbuild.survey.names import one_of
 
-    state: Context = context.obj
     console, workspace = state.console, state.workspace()
     name = one_of(state.names(), dataset)
     holder = holder_of(workspace, name)
     if holder is None:
-        if as_json:
-            console.data({"name": name, "holder": None})
-        else:
-            console.result(f"'{name}' is not locked.")
+        console.show(
+            as_json, lambda: {"name": name, "holder": None}, lambda: f"'{name}' is not locked."
+        )
         return 0
     does = f" ({holder.command})" if holder.command else ""
     console.note(f"{holder}{does} holds the lock of '{name}'.")

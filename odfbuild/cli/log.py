@@ -11,7 +11,6 @@ import typer
 from odfbuild.cli.context import Context
 from odfbuild.cli.gone import tell_gone
 from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions, NewestOption
-from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.odf.identity import DatasetId
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def log(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     limit: NewestOption = None,
@@ -41,9 +40,7 @@ def log(
     """Show the metadata chain of a dataset, newest block first."""
     from odfbuild.report.chain import log_to_data, render_log, render_oneline
 
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     if vintage and as_of is not None:
         raise typer.BadParameter("--vintage tells of the records of now", param_hint="--as-of")
     if oneline and (vintage or as_json):
@@ -87,8 +84,7 @@ def _vintage(state: Context, workspace: Workspace, name: str, as_json: bool) -> 
     from odfbuild.report.records.vintage import render_vintage, vintage_to_data
 
     found, queries = vintage(workspace, name), eras(workspace, name)
-    if as_json:
-        state.console.data(vintage_to_data(found, queries))
-    else:
-        state.console.result(render_vintage(found, queries))
+    state.console.show(
+        as_json, lambda: vintage_to_data(found, queries), lambda: render_vintage(found, queries)
+    )
     return 0

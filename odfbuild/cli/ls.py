@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ls(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     as_of: AsOfOption = None,
@@ -42,14 +42,13 @@ def ls(
     """
     if remote is not None:
         alone = not (selection or as_of or deleted)
-        return _list_remote(context, remote, alone=alone, as_json=as_json)
+        return _list_remote(state, remote, alone=alone, as_json=as_json)
     if deleted:
-        return _list_deleted(context, selection, as_of, as_json=as_json)
+        return _list_deleted(state, selection, as_of, as_json=as_json)
     from odfbuild.records.live import live_records
     from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
     from odfbuild.survey.survey import choose
 
-    state: Context = context.obj
     wanted = selection
     projections: Mapping[str, Projection]
     status: dict[str, str] | None = None
@@ -77,34 +76,26 @@ def ls(
     return exit_code_of(damaged)
 
 
-def _list_deleted(
-    context: typer.Context, selection: Selection, as_of: str | None, *, as_json: bool
-) -> int:
+def _list_deleted(state: Context, selection: Selection, as_of: str | None, *, as_json: bool) -> int:
     """List what is in the bin, the newest last."""
     from odfbuild.report.datasets import deleted_to_data, render_deleted
 
     if selection or as_of is not None:
         raise typer.BadParameter("it lists all, and takes no selection", param_hint="--deleted")
-    state: Context = context.obj
     found = state.workspace().deleted()
-    if as_json:
-        state.console.data(deleted_to_data(found))
-    else:
-        state.console.result(render_deleted(found))
+    state.console.show(as_json, lambda: deleted_to_data(found), lambda: render_deleted(found))
     return 0
 
 
-def _list_remote(context: typer.Context, repository: str, *, alone: bool, as_json: bool) -> int:
+def _list_remote(state: Context, repository: str, *, alone: bool, as_json: bool) -> int:
     """List what a repository has."""
-    from odfbuild.report.remote_datasets import remote_to_data, render_remote
+    from odfbuild.report.datasets import remote_to_data, render_remote
 
     if not alone:
         raise typer.BadParameter("it lists all, and takes no selection", param_hint="--remote")
-    state: Context = context.obj
     with state.remotes() as remotes:
         listed = remotes.datasets(repository)
-    if as_json:
-        state.console.data(remote_to_data(listed))
-    else:
-        state.console.result(render_remote(repository, listed))
+    state.console.show(
+        as_json, lambda: remote_to_data(listed), lambda: render_remote(repository, listed)
+    )
     return 0

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-import typer
-
 from odfbuild.cli.context import Context
 from odfbuild.errors import missing_extra
 
 
-def lsp(context: typer.Context) -> int:
+def lsp(state: Context) -> int:
     """Serve editors: a language server on stdin and stdout.
 
     Errors while you type, completion, hover, definitions, references, renaming, formatting and
     plans, without Java and without the network. docs/editors.md sets up editors.
     """
-    state: Context = context.obj
     try:
         from odfbuild.api.editor.server import make_server
     except ModuleNotFoundError as error:

@@ -89,7 +89,7 @@ def definitions(
 
 @migrate.command("dbt")
 def dbt(
-    context: typer.Context,
+    state: Context,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the dbt project.")],
     *,
     to: Annotated[
@@ -138,7 +138,6 @@ def dbt(
     )
     from odfbuild.wording import count
 
-    state: Context = context.obj
     target = (to or state.directory or Path.cwd()).resolve()
     found = from_dbt.migrate(
         folder.resolve(),

@@ -1,6 +1,7 @@
 """Options that several verbs take together, declared once and handed over as one value.
 
-A verb that says `selection: SelectionOptions` takes the four options of which a selection is made.
+A verb that says `selection: SelectionOptions` takes the four options of which a selection is made,
+one that says `state: Context` the context that the global options make.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import Any
 
+import typer
+
+from odfbuild.cli.context import Context
 from odfbuild.values import Value
 
 
@@ -23,12 +27,18 @@ class Together(Value):
 def apart(verb: Callable[..., Any]) -> Callable[..., Any]:
     """`verb` with a signature of single options, as Typer reads it."""
     signature = inspect.signature(verb, eval_str=True)
+    states: list[str] = []
     groups: dict[str, Together] = {}
     single: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        group = _group(parameter.annotation)
+        annotation = parameter.annotation
+        group = _group(annotation)
         if group is None:
-            single.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            if annotation is Context:
+                states.append(parameter.name)
+                annotation = typer.Context
+            kind = inspect.Parameter.KEYWORD_ONLY
+            single.append(parameter.replace(kind=kind, annotation=annotation))
             continue
         groups[parameter.name] = group
         single += [
@@ -39,6 +49,8 @@ def apart(verb: Callable[..., Any]) -> Callable[..., Any]:
         ]
 
     def call(**given: Any) -> Any:
+        for name in states:
+            given[name] = given[name].obj
         for name, group in groups.items():
             given[name] = group.join(*[given.pop(option) for option in group.options])
         return verb(**given)

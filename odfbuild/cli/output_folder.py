@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from odfbuild.errors import EnvironmentProblem
 from odfbuild.store.files import PENDING
+from odfbuild.values import Value
 
 LIST = ".odfbuild-site.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Value):
     """How many files were written, were the same as before, and were removed."""
 
     written: int

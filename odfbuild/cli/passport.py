@@ -16,7 +16,7 @@ from odfbuild.exchange.passport.forms import PassportForm
 
 
 def passport(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     form: Annotated[PassportForm, form_options(PassportForm)],
@@ -37,7 +37,6 @@ def passport(
     """
     from odfbuild.exchange.passport.forms import passport as made
 
-    state: Context = context.obj
     workspace = state.workspace()
     names = state.committed(workspace, selection)
     if len(names) != 1 and out is None and not as_json:

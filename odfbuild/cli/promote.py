@@ -37,7 +37,7 @@ _Selected = Annotated[
 
 
 def promote(
-    context: typer.Context,
+    state: Context,
     branch: BranchArgument,
     selection: _Selected,
     form: PlanFormOptions,
@@ -83,7 +83,6 @@ def promote(
     from odfbuild.cli.apply import carry_out, tell_part
     from odfbuild.survey.promotion import survey_promotion
 
-    state: Context = context.obj
     console = state.console
     asked = wishes_of(selection, allow=allow)
     if any((asked.corrections, asked.deletions, asked.rewrites, asked.reads, asked.withdrawals)):

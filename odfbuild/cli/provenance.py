@@ -9,7 +9,6 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, form_options
-from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.inspect.verify.provenance import TracedRecords
@@ -26,7 +25,7 @@ class ProvenanceForm(StrEnum):
 
 
 def provenance(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     offsets: Annotated[
@@ -66,9 +65,7 @@ def provenance(
 
     if bool(offsets) == (where is not None):
         raise typer.BadParameter("give offsets, or --where", param_hint="OFFSET")
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     trees: list[TracedRecords]
     trees, left_out = trace(
         workspace,

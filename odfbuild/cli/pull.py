@@ -52,7 +52,7 @@ _ReferencesAndSelection = Annotated[
 
 
 def pull(
-    context: typer.Context,
+    state: Context,
     wanted: _ReferencesAndSelection,
     *,
     repository: Annotated[
@@ -86,7 +86,6 @@ def pull(
     from odfbuild.exchange.repositories.requests import PullRequest
     from odfbuild.project.load import read_project
 
-    state: Context = context.obj
     project = read_project(state.directory, state.given)
     if state.given.branch is not None:
         if name is not None or to is not None:

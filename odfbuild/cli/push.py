@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def push(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     repository: Annotated[
@@ -47,7 +47,6 @@ def push(
     from odfbuild.apply.transfers import push_datasets
     from odfbuild.exchange.repositories.requests import PushRequest
 
-    state: Context = context.obj
     workspace = state.workspace()
     _check_spelling(workspace, selection)
     if state.given.branch is not None and name is not None:

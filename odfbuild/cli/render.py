@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from odfbuild.cli.options import (
     may_overwrite,
 )
 from odfbuild.errors import Location
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def render(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     as_of: AsOfOption = None,
@@ -50,7 +51,6 @@ def render(
     from odfbuild.cli.output_file import write_output
     from odfbuild.wording import count
 
-    state: Context = context.obj
     wanted, wrong = (
         _read(state, selection) if as_of is None else (_in_force(state, selection, as_of), _Wrong())
     )
@@ -75,8 +75,7 @@ def render(
     return exit_code_of(wrong.errors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrong:
+class _Wrong(Value):
     """What is wrong with definitions, and what wrong templates were rendered to, by their place."""
 
     errors: Sequence[OdfbuildError] = ()

@@ -26,7 +26,7 @@ _FILES = {
 
 
 def schema(
-    context: typer.Context,
+    state: Context,
     *,
     kind: Annotated[
         str | None,
@@ -45,7 +45,6 @@ def schema(
     """
     from odfbuild.odf.json_schema import catalogue, schema_named
 
-    state: Context = context.obj
     if kind in _FILES:
         from odfbuild.project.resources import schema_text
 

@@ -11,7 +11,7 @@ from odfbuild.cli.context import Context
 
 
 def serve(
-    context: typer.Context,
+    state: Context,
     *,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
@@ -44,7 +44,6 @@ def serve(
     """
     from odfbuild.exchange.repositories.serve.server import Listening, serve
 
-    state: Context = context.obj
     config = state.config()
     with ExitStack() as stack:
         taker = None

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption
 from odfbuild.cli.questions import (
@@ -47,7 +45,7 @@ _WORDS = (
 
 
 def shell(
-    context: typer.Context,
+    state: Context,
     history: HistoryOption = False,
     as_of: AsOfOption = None,
     engine: EngineOption = None,
@@ -57,7 +55,7 @@ def shell(
     Questions end with a semicolon, and may have several lines. Without a terminal, questions are
     read from standard input.
     """
-    return converse(context.obj, history=history, as_of=as_of, engine=engine)
+    return converse(state, history=history, as_of=as_of, engine=engine)
 
 
 def converse(state: Context, *, history: bool, as_of: str | None, engine: AnsweredBy | None) -> int:

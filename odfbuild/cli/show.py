@@ -13,7 +13,7 @@ from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 
 
 def show(
-    context: typer.Context,
+    state: Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File saved by `plan -o`.")],
     form: PlanFormOptions,
     detail: DetailOption = False,
@@ -21,7 +21,6 @@ def show(
     """Show a saved plan. Needs neither the project nor its chains."""
     from odfbuild.survey.approved import load_plan
 
-    state: Context = context.obj
     saved = load_plan(file)
     owners = state.owners() if form is PlanForm.md else ()
     show_plan(state.console, saved, form, full=detail, owners=owners)

@@ -16,7 +16,7 @@ source = Group(help="Create and drop what a source of changes needs on its datab
 
 @source.command("create")
 def create(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     resnapshot: Annotated[
@@ -34,7 +34,6 @@ def create(
     """
     from odfbuild.api.sources import source_of
 
-    state: Context = context.obj
     found = source_of(state.directory, state.given, dataset)
     made = found.create(again=resnapshot)
     if as_json:
@@ -51,7 +50,7 @@ def create(
 
 @source.command("drop")
 def drop(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     auto_approve: ApproveOption = False,
@@ -63,7 +62,6 @@ def drop(
     """
     from odfbuild.api.sources import source_of
 
-    state: Context = context.obj
     found = source_of(state.directory, state.given, dataset)
     question = f"Drop '{found.slot}'? Changes that were not read are lost to the dataset."
     if not approved(state.console, auto_approve, question, f"'{found.slot}' was not dropped"):
@@ -80,7 +78,7 @@ def drop(
 
 @source.command("status")
 def status(
-    context: typer.Context,
+    state: Context,
     datasets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -96,10 +94,6 @@ def status(
     from odfbuild.api.sources import status_of
     from odfbuild.report.sources import render_slots, slots_to_data
 
-    state: Context = context.obj
     found = status_of(state.directory, state.given, datasets or [])
-    if as_json:
-        state.console.data(slots_to_data(found))
-    else:
-        state.console.result(render_slots(found))
+    state.console.show(as_json, lambda: slots_to_data(found), lambda: render_slots(found))
     return 0

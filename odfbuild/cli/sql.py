@@ -48,7 +48,7 @@ class AnswerFormat(StrEnum):
 
 
 def sql(
-    context: typer.Context,
+    state: Context,
     query: Annotated[
         str | None, typer.Argument(metavar="QUERY", help="The query, or - to read it from stdin.")
     ] = None,
@@ -106,7 +106,6 @@ def sql(
     applied; --history shows all records. --as-of queries the state known at a system time,
     --valid-at the state that was true at an event time; both can be combined.
     """
-    state: Context = context.obj
     if export is not None:
         others = (valid_at, limit, out, format, as_json, prove, consistent, engine)
         if query is not None or file is not None or any(others):

@@ -11,7 +11,7 @@ from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 
 def status(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     as_json: JsonOptions,
     full: Annotated[bool, typer.Option("--full", help="List all datasets.")] = False,
@@ -21,7 +21,6 @@ def status(
     from odfbuild.report.status import render_status, status_to_data
     from odfbuild.survey.survey import choose
 
-    state: Context = context.obj
     names, found = choose(state.directory, selection, state.given)
     seen = project_status(found, names)
     if as_json:

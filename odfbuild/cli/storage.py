@@ -25,25 +25,21 @@ DryRunOption = Annotated[
 
 @storage.command("status")
 def status(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     as_json: JsonOptions,
 ) -> int:
     """List which objects are here and which are in the storage."""
     from odfbuild.report.storage import held_to_data, render_held
 
-    state: Context = context.obj
     _, found = _survey(state, selection)
-    if as_json:
-        state.console.data(held_to_data(found))
-    else:
-        state.console.result(render_held(found))
+    state.console.show(as_json, lambda: held_to_data(found), lambda: render_held(found))
     return 1 if any(each.is_lost for each in found) else 0
 
 
 @storage.command("push")
 def push(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     dry_run: DryRunOption = False,
@@ -55,7 +51,6 @@ def push(
     """
     from odfbuild.store import transfer
 
-    state: Context = context.obj
     workspace, found = _survey(state, selection)
     copied = transfer.pushable(found)
     if not dry_run:
@@ -66,7 +61,7 @@ def push(
 
 @storage.command("pull")
 def pull(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     dry_run: DryRunOption = False,
@@ -78,7 +73,6 @@ def pull(
     """
     from odfbuild.store import transfer
 
-    state: Context = context.obj
     workspace, found = _survey(state, selection)
     copied = transfer.pullable(found)
     if not dry_run:
@@ -96,10 +90,9 @@ def _report(
 ) -> int:
     from odfbuild.report.storage import held_to_data, render_copied
 
-    if as_json:
-        state.console.data(held_to_data(copied))
-    else:
-        state.console.result(render_copied(found, copied, verb))
+    state.console.show(
+        as_json, lambda: held_to_data(copied), lambda: render_copied(found, copied, verb)
+    )
     return 1 if any(each.is_lost for each in found) else 0
 
 

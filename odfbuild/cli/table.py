@@ -22,26 +22,22 @@ table = Group(help="List, show, rebuild and clean up published tables.")
 
 
 @table.command("ls")
-def ls(context: typer.Context, selection: SelectionOptions, as_json: JsonOptions) -> int:
+def ls(state: Context, selection: SelectionOptions, as_json: JsonOptions) -> int:
     """List the tables of the selected datasets; a selection can also name tables.
 
     Uses no network: the status is what this machine knows.
     """
     from odfbuild.report.tables import render_tables, tables_to_data
 
-    state: Context = context.obj
     found, chosen = _chosen(state, selection)
     steps = {each.name: each for each in found.plan.tables}
     listed = [(each, steps.get(each.name)) for each in chosen]
-    if as_json:
-        state.console.data(tables_to_data(listed))
-    else:
-        state.console.result(render_tables(listed))
+    state.console.show(as_json, lambda: tables_to_data(listed), lambda: render_tables(listed))
     return 0
 
 
 @table.command("show")
-def show(context: typer.Context, selection: SelectionOptions, as_json: JsonOptions) -> int:
+def show(state: Context, selection: SelectionOptions, as_json: JsonOptions) -> int:
     """Show what tables hold: partitions, files, records, and the block of the dataset.
 
     Reads the metadata of the tables where they are.
@@ -54,7 +50,6 @@ def show(context: typer.Context, selection: SelectionOptions, as_json: JsonOptio
     from odfbuild.exchange.tables.planned import located
     from odfbuild.inspect.tables import look_at
 
-    state: Context = context.obj
     found, chosen = _chosen(state, selection)
     looked, errors = [], []
     for each in chosen:
@@ -72,7 +67,7 @@ def show(context: typer.Context, selection: SelectionOptions, as_json: JsonOptio
 
 @table.command("rebuild")
 def rebuild(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     auto_approve: ApproveOption = False,
@@ -92,7 +87,6 @@ def rebuild(
     from odfbuild.inspect.tables import changed_by_others
     from odfbuild.survey.outcome import ApplyOutcome
 
-    state: Context = context.obj
     found, chosen = _chosen(state, selection)
     config, workspace = found.project.config, found.workspace
     changed = changed_by_others(config, workspace, chosen)
@@ -114,7 +108,7 @@ def rebuild(
 
 @table.command("gc")
 def gc(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     dry_run: Annotated[
@@ -141,7 +135,6 @@ def gc(
     require_pyarrow("`odfbuild table gc`")
     from odfbuild.inspect.tables import collect_tables
 
-    state: Context = context.obj
     found, chosen = _chosen(state, selection)
     config, workspace = found.project.config, found.workspace
     keep = None if grace is None else timedelta(hours=grace)

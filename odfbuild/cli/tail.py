@@ -9,11 +9,11 @@ import typer
 from odfbuild.cli.context import Context
 from odfbuild.cli.gone import tell_gone
 from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions
-from odfbuild.survey.names import existing, moment_in
+from odfbuild.survey.names import moment_in
 
 
 def tail(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     count: Annotated[int, typer.Option("--num", "-n", min=1, help="Number of records.")] = 10,
@@ -30,9 +30,7 @@ def tail(
     from odfbuild.report.records.table import render_records
     from odfbuild.store.as_of import states_at
 
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     if as_of is None:
         then = workspace.projection(name)
     else:

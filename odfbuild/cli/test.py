@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     form: ReportFormOptions,
     *,
@@ -32,7 +32,6 @@ def test(
     New records are checked by apply, before they are committed. With --unit, run the queries on
     records that files `NAME.test.yaml` give, and compare the results; reads no committed records.
     """
-    state: Context = context.obj
     if unit:
         return _unit_tests(state, selection, form)
     return _checks(state, selection, form)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def validate(
-    context: typer.Context,
+    state: Context,
     *,
     engine: Annotated[
         bool,
@@ -31,7 +31,6 @@ def validate(
 
     YAML, templates, types, inputs, cycles and queries.
     """
-    state: Context = context.obj
     from odfbuild.survey.definitions import look_at_definitions
     from odfbuild.wording import count
 
@@ -41,10 +40,7 @@ def validate(
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     names = [each.name for each in found.project.definitions]
     if not engine:
-        if as_json:
-            state.console.data({"datasets": names})
-        else:
-            state.console.result(f"{text}.")
+        state.console.show(as_json, lambda: {"datasets": names}, lambda: f"{text}.")
         return 0
     checked = _check(state, found)
     _raise_errors(found, checked)

@@ -14,7 +14,7 @@ from odfbuild.survey.names import block_in
 
 
 def verify(
-    context: typer.Context,
+    state: Context,
     selection: SelectionOptions,
     *,
     integrity: Annotated[
@@ -65,7 +65,6 @@ def verify(
     from odfbuild.inspect.verify.reproduce import Extent, upstream
     from odfbuild.report.findings.verification import render_verdict, verdict_to_data
 
-    state: Context = context.obj
     if proof is not None:
         if selection or any((integrity, since, sample, full, recursive, logical)):
             raise typer.BadParameter(
@@ -107,8 +106,7 @@ def _check(state: Context, file: Path, signer: str | None, as_json: bool) -> int
     found = check_proof(
         state.workspace(), read_proof(file), state.start_engine, signer=signer, name=str(file)
     )
-    if as_json:
-        state.console.data(proof_to_data(found))
-    else:
-        state.console.result(render_proof(found, str(file)))
+    state.console.show(
+        as_json, lambda: proof_to_data(found), lambda: render_proof(found, str(file))
+    )
     return 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import typer
-
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import JsonOptions
 
 
-def version(context: typer.Context, as_json: JsonOptions) -> int:
+def version(state: Context, as_json: JsonOptions) -> int:
     """Show the version of odfbuild and of its engine."""
     import platform
     from importlib.metadata import PackageNotFoundError
@@ -27,7 +25,6 @@ def version(context: typer.Context, as_json: JsonOptions) -> int:
         "python": platform.python_version(),
         **{name: release(name) for name in ("pyspark", "pyarrow", "flatbuffers")},
     }
-    state: Context = context.obj
     if as_json:
         state.console.data(versions)
     else:

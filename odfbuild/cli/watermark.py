@@ -16,7 +16,6 @@ from odfbuild.cli.options import (
     waiting,
 )
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
-from odfbuild.survey.names import existing
 
 
 class _ShowByDefault(VerbGroup):
@@ -37,14 +36,12 @@ watermark = Group(
 
 @watermark.command()
 def show(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     as_json: JsonOptions,
 ) -> int:
     """Show the watermark of a dataset. `show` may be left out."""
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     projection = workspace.projection(name)
     found = projection.watermark if projection else None
     if as_json:
@@ -58,7 +55,7 @@ def show(
 
 @watermark.command()
 def late(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     *,
     count: Annotated[
@@ -74,22 +71,19 @@ def late(
     from odfbuild.inspect.late import late as find
     from odfbuild.report.records.late import late_to_data, render_late
 
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     projection = workspace.projection(name)
     assert projection is not None
     found = find(workspace, name, projection)
-    if as_json:
-        state.console.data(late_to_data(found, count))
-    else:
-        state.console.result(render_late(found, count))
+    state.console.show(
+        as_json, lambda: late_to_data(found, count), lambda: render_late(found, count)
+    )
     return 0
 
 
 @watermark.command(name="set")
 def set_(
-    context: typer.Context,
+    state: Context,
     dataset: DatasetArgument,
     time: Annotated[
         str, typer.Argument(metavar="TIME", help="RFC 3339; not before the current watermark.")
@@ -101,9 +95,7 @@ def set_(
     """Move the watermark of a root dataset forward."""
     from odfbuild.apply.watermark import move_watermark
 
-    state: Context = context.obj
-    workspace = state.workspace()
-    name = existing(workspace, dataset)
+    workspace, name = state.dataset(dataset)
     moment = parse_time(time, "TIME")
     moved = move_watermark(workspace, name, moment, waiting(state.console, lock_timeout))
     if as_json:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from odfbuild.odf.model import ReadStepCsv
+from odfbuild.values import Value
 
 LONGEST_RECORD = 64 << 20
 """Bytes of a record; a longer one is a quote that nobody closes, or would not fit in memory."""
@@ -32,8 +32,7 @@ class NotRecordsError(Exception):
         self.line, self.what = line, what
 
 
-@dataclass(frozen=True, slots=True)
-class Quoting:
+class Quoting(Value):
     """The signs of a CSV file, each one byte.
 
     A quote within quotes is doubled, or stands behind the `escape` if there is one, as for Spark.

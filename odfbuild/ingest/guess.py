@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import chain, pairwise
 from typing import Any
 
 from odfbuild.odf.schema.ddl import quoted_name
+from odfbuild.values import Value
 
 Record = Mapping[str, Any]
 Key = tuple[str, ...]
@@ -49,8 +49,7 @@ _TIMES = ("TIMESTAMP", "DATE")
 _MOST_COLUMNS_OF_A_PAIR = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Value):
     """A column; `type` in DDL."""
 
     name: str
@@ -62,8 +61,7 @@ class Column:
         return f"{quoted_name(self.name)} {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
-class InferredFormat:
+class InferredFormat(Value):
     """What `records` records look like.
 
     `key` are columns that tell all of them apart (empty: none that look like a key do), `null` the

@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -29,6 +29,7 @@ from odfbuild.ingest.convert.words import conversion_of
 from odfbuild.ingest.guess import Column, InferredFormat, guess, guess_key
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import ReadStep
+from odfbuild.values import Value
 
 RECORDS = 10_000
 """How many records are looked at, of all files together, of each the same share."""
@@ -55,8 +56,7 @@ FORMATS = (*sorted(each[1:] for each in _FORMATS), *CONVERSIONS)
 """What a format may be called."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Value):
     """How a file is written: `kind` of its read step, separator, `Gzip` or `Zip` around it.
 
     `convert` are the words of the conversion that it needs before it is read, if any.
@@ -68,8 +68,7 @@ class Form:
     convert: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Value):
     """What the files look like.
 
     `header`: the first line of CSV names the columns, `line_breaks`: its quoted values hold some.
@@ -171,7 +170,7 @@ def _csv(files: Sequence[Path], form: Form) -> Sample:
                 pass
     found = guess(records, is_text=True)
     if not found.records:
-        found = InferredFormat(_text_columns(names), 0)
+        found = InferredFormat(tuple(Column(name, "STRING") for name in names), 0)
     return Sample(Form("Csv", separator, form.packed), found, header, breaks)
 
 
@@ -194,10 +193,6 @@ def _bad_header(names: Sequence[str]) -> str | None:
 def _rows(file: Path, form: Form, separator: str, strict: bool = False) -> Iterator[list[str]]:
     with _text(file, form) as text:
         yield from csv.reader(text, delimiter=separator, strict=strict)
-
-
-def _text_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name, "STRING") for name in names)
 
 
 def _is_number(cell: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from odfbuild.project.overrides import Overrides
 from odfbuild.project.settings.freshness import Freshness, max_age
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.source_drift import count_late_files
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetAge:
+class DatasetAge(Value, kw_only=True):
     """A dataset, its watermark (`None`: it has none), how old that is, and how old it may be.
 
     So many `late_files` of its source are never read. `error` is what is wrong with its chain:

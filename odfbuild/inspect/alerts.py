@@ -13,6 +13,7 @@ from odfbuild.inspect.ages import DatasetAge
 from odfbuild.project.settings.by_name import matching
 from odfbuild.project.settings.notifying import Event, Notify
 from odfbuild.survey.outcome import ApplyOutcome, Status
+from odfbuild.values import Value
 
 Key = tuple[str, str]
 """The event and the dataset of a problem that lasts."""
@@ -33,16 +34,14 @@ class Problem:
         return self.event, self.dataset
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Value):
     """All problems of a run, and keys of those that are over if there were any."""
 
     problems: tuple[Problem, ...]
     over: frozenset[Key]
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Value):
     """What to tell of a project: `problems` that are new, and datasets that have recovered."""
 
     project: str

@@ -6,7 +6,7 @@ Reads chains only; what a branch would change on the head is for a promotion to 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -19,6 +19,7 @@ from odfbuild.store.branches import HEAD, BranchInfo, BranchName, Limit, unknown
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import reachable
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
 class Base(StrEnum):
@@ -34,8 +35,7 @@ class Base(StrEnum):
     DAMAGED = "damaged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchDataset:
+class BranchDataset(Value, kw_only=True):
     """A dataset in a branch: its newest block there, and the block of the head that it `left`.
 
     `ahead` and `records` are in the branch and not on the head, `behind` are blocks that the head
@@ -59,8 +59,7 @@ class BranchDataset:
     problem: OdfbuildError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Value, kw_only=True):
     """A branch, and its datasets by name."""
 
     name: str

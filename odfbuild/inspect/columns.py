@@ -17,6 +17,7 @@ from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.project.settings.describing import descriptions_of
 from odfbuild.sql.lineage import Influence
 from odfbuild.survey.survey import Survey
+from odfbuild.values import Value
 
 _DESCRIPTION = b"opendatafabric.org/description"
 
@@ -30,16 +31,14 @@ class Origin:
     how: Influence
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnsFrom:
+class ColumnsFrom(Value):
     """Of each column of a dataset, and of its records, where they come from."""
 
     columns: Mapping[str, tuple[Origin, ...]]
     records: tuple[Origin, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Value, kw_only=True):
     """A column of a dataset, with its type in the words of Arrow."""
 
     name: str

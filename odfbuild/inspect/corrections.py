@@ -7,7 +7,6 @@ corrections".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from odfbuild.records.facts import Fact, facts_in, rows_at
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.committed import Committed, files_of
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
 class RecordChange(StrEnum):
@@ -30,8 +30,7 @@ class RecordChange(StrEnum):
     LATE = "late"
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Value):
     """A record as it was (`None`: it came late) and as it is (`None`: it was retracted).
 
     `event_time` is that of the record as it was, or of a late one its own.
@@ -43,8 +42,7 @@ class Correction:
     after: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corrections:
+class Corrections(Value, kw_only=True):
     """What happened between two states of a dataset, by event time.
 
     A record came late when it is of a time before `boundary`: the watermark that there was then,

@@ -6,7 +6,7 @@ Reads definitions, chains, Git and the log of runs; starts no engine and writes 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from odfbuild.errors import ChainError, Code, IntegrityError, OdfbuildError
@@ -26,10 +26,10 @@ from odfbuild.survey.compare import compare_chains
 from odfbuild.survey.definitions import look_at_definitions, renames_of
 from odfbuild.survey.known_heads import KnownHead, departure, gone, known_heads
 from odfbuild.survey.source_drift import source_drift
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drifted:
+class Drifted(Value, kw_only=True):
     """What was looked at and what drifted, by dataset; `deep`: objects were hashed, too.
 
     `faults` are why definitions could not be compared with chains.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from odfbuild.errors import Errors, OdfbuildError
+from odfbuild.values import Value
 
 
 class Status(StrEnum):
@@ -17,8 +17,7 @@ class Status(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Value):
     """`name` is of a closed list; `detail` says what was found; `help` is a command or an edit."""
 
     name: str

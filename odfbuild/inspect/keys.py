@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import EnvironmentProblem, PlanError, together
 from odfbuild.odf.identity import DatasetId
 from odfbuild.store.key_bundle import KeyBundle
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetKey:
+class DatasetKey(Value):
     """A dataset (`None`: it has no chain here), and where its private key is.
 
     `place` is a file, or the variable of the environment that holds it; `None`: it is not here.

@@ -6,7 +6,6 @@ Read from chains and event times, by no engine. Source: Open Data Fabric, "Water
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from odfbuild.engine.event_windows import EventWindows, late_records, windows_of
 from odfbuild.engine.request import history_files
@@ -15,10 +14,10 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class LateRecord:
+class LateRecord(Value):
     """A record of `dataset`, and the watermark that held there when it came."""
 
     dataset: str
@@ -27,8 +26,7 @@ class LateRecord:
     watermark: Timestamp
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
+class Late(Value):
     """Records that came too late for windows of `dataset`, or without any for its watermark."""
 
     dataset: str

@@ -33,6 +33,7 @@ from odfbuild.project.tables import Table, declared_tables
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.runs import LastResult, runs_in
 from odfbuild.survey.survey import Survey
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection, QueryEra
@@ -49,8 +50,7 @@ READERS = 20
 """For so many downstream datasets the page tells which columns they use."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Value, kw_only=True):
     """A step with records: its block, what it added, and the watermark since then."""
 
     block: int
@@ -60,8 +60,7 @@ class Point:
     watermark: Timestamp | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Value, kw_only=True):
     """A transformation that was in force, and the records that it made (`None`: none)."""
 
     block: int
@@ -69,8 +68,7 @@ class Query:
     era: QueryEra | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunOf:
+class RunOf(Value):
     """What became of a dataset in a run."""
 
     run: str
@@ -100,8 +98,7 @@ class Entry:
         return self.definition.file if self.definition and self.definition.instance else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Value, kw_only=True):
     """What a reader makes of the columns that it reads; the template that it is an instance of."""
 
     reader: str

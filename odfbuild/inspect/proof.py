@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from odfbuild.odf.query_proof import (
 from odfbuild.odf.records import records_to_data
 from odfbuild.store.cache import project
 from odfbuild.store.keys import signing_key
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import EngineFactory, EngineResult
@@ -41,8 +41,7 @@ FORMAT = "JsonAoS"
 """Rows as objects, one for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedProof:
+class VerifiedProof(Value):
     """A proof that holds: who signed it, what was read, how many rows came out."""
 
     signer: str

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.settings.showing import ShownColumns
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,8 +27,7 @@ _COUNTED = 100_000
 """Statistics are those of so many records at most, the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Value):
     """Of a column: how many records lack a value, the least and most value, how many there are."""
 
     column: str
@@ -38,8 +37,7 @@ class Statistics:
     distinct: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Value):
     """The newest records, the offset of each, and statistics of the newest `counted` ones.
 
     `problem` says why there are none.

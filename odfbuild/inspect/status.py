@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from odfbuild.errors import PlanError
@@ -14,6 +14,7 @@ from odfbuild.project.model import Config
 from odfbuild.store.lock_holders import LockHolder
 from odfbuild.survey.runs import LastResult, last_results
 from odfbuild.survey.survey import Survey
+from odfbuild.values import Value
 
 GROUPS = {
     "refused": (Action.REFUSE,),
@@ -30,8 +31,7 @@ EARLIER_QUERY = "earlier query"
 """The group of those to which nothing happens although their query changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectStatus:
+class ProjectStatus(Value, kw_only=True):
     """A project at a glance.
 
     `groups` are names by the group of `GROUPS`, without empty ones; `failed` is how the last run

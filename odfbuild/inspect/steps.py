@@ -25,10 +25,10 @@ from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.store.cache import project
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ReadInput:
+class ReadInput(Value):
     """A dataset that a step read: name (or identity, if it is not here) and block read up to."""
 
     name: str

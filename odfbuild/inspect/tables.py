@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from odfbuild.records.duckdb_views import connect, quote
 from odfbuild.records.records import records_of
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
+class TableFacts(Value, kw_only=True):
     """A table as it is: its `state` (`None`: it was never published), and what it lacks.
 
     `lacks` is empty where the table holds all that its dataset has.
@@ -171,8 +171,7 @@ def _differences(
     return more, less
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableGarbage:
+class TableGarbage(Value, kw_only=True):
     """What a table no longer needs; with an `error` nothing is known."""
 
     table: Table

@@ -7,7 +7,7 @@ is now, down to the roots; so two paths to one root can end at different blocks 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.errors import IntegrityError
 from odfbuild.odf.chain.projection import Projection
@@ -18,10 +18,10 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Era:
+class Era(Value, kw_only=True):
     """Records `first` to `last` were made by the query of one `SetTransform` block.
 
     `engine` is its name and, where it was written down, its release.
@@ -36,8 +36,7 @@ class Era:
     query: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vintage:
+class Vintage(Value, kw_only=True):
     """A dataset as it was at `block`, with what it was computed from then.
 
     `name` is its alias, or its identity where it has no chain here. `block` is `None` where nothing

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
+from odfbuild.values import Value
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Value):
     """A dataset or repository by its URL."""
 
     text: str
@@ -49,8 +49,7 @@ class RemoteAlias:
         return f"{self.repo}/{self.alias}"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteId:
+class RemoteId(Value):
     """A dataset by its identity, in a named repository or wherever it is found."""
 
     repo: str | None
@@ -60,8 +59,7 @@ class RemoteId:
         return f"{self.repo}/{self.id}" if self.repo else str(self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class AmbiguousAlias:
+class AmbiguousAlias(Value):
     """`prefix/name`: the prefix is an account here, or a repository."""
 
     prefix: str

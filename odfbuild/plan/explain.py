@@ -7,7 +7,6 @@ looked up by whoever shows them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from odfbuild.errors import Location, OdfbuildError
@@ -24,6 +23,7 @@ from odfbuild.plan.model import (
     ReasonCode,
 )
 from odfbuild.project.git.notes import CommitInfo
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 
@@ -42,16 +42,14 @@ class DatasetStatus(Enum):
     NOT_PULLED = "external: a dataset of others that nobody pulled yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockPosition:
+class BlockPosition(Value, kw_only=True):
     """The number of a block in its chain, and the commit of Git that it belongs to, if known."""
 
     sequence_number: int
     commit: CommitInfo | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(Value, kw_only=True):
     """A reason; its `children` are the causes of the dataset that it names.
 
     `place` is where the definition says what changed. `start` and `end` are the blocks of the
@@ -68,16 +66,14 @@ class Cause:
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Value, kw_only=True):
     """What is not a reason, with the evidence: how far an input or the definition is committed."""
 
     what: str
     because: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Value, kw_only=True):
     """Why one dataset will run or not.
 
     `last_failure` says how its last run failed, if it did; it is looked up by `apply.receipts`.

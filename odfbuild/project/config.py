@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from odfbuild.declared_settings import Misfit, read
@@ -25,12 +25,6 @@ from odfbuild.errors import (
 )
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.boundary import Boundary
-from odfbuild.project.environments import (
-    check_environment,
-    environments,
-    nested_states,
-    state_of,
-)
 from odfbuild.project.machine import (
     VARIABLE,
     Machine,
@@ -49,8 +43,8 @@ from odfbuild.project.settings.content import Content, Environment, ProjectFile
 from odfbuild.project.settings.personal import wrong_entries
 from odfbuild.project.settings.serving import Serving
 from odfbuild.project.unsaved import unsaved_text
+from odfbuild.project.variables import FOLDER, variables
 from odfbuild.project.variables import FOLDER as VARS
-from odfbuild.project.variables import variables
 from odfbuild.project.yaml.source import locate, locate_in_scalar, read_documents
 from odfbuild.sql.translate import named
 from odfbuild.store.disposable import (
@@ -60,6 +54,7 @@ from odfbuild.store.disposable import (
     write_disposable,
 )
 from odfbuild.store.files import top_of
+from odfbuild.wording import did_you_mean
 
 FILE = "odfbuild.yaml"
 
@@ -272,3 +267,60 @@ def place_in_config(root: Path, *path: str | int) -> Location:
 def place_in_text(root: Path, line: int, column: int, *path: str | int) -> Location | None:
     """The place of line and column (from 1) of a text in odfbuild.yaml; `None`: it is no text."""
     return locate_in_scalar(_read(root / FILE), FILE, 0, path, line, column)
+
+
+def environments(root: Path, declared: Mapping[str, Any]) -> set[str]:
+    """Environments that odfbuild.yaml declares or that have a file of variables."""
+    return {*declared, *(path.stem for path in (root / FOLDER).glob("*.yaml"))}
+
+
+def check_environment(root: Path, declared: Mapping[str, Any], env: str) -> None:
+    """Raise `ProjectError` E0115 unless the project knows the environment."""
+    known = environments(root, declared)
+    if env in known:
+        return
+    raise ProjectError(
+        f"this project has no environment '{env}'",
+        code="E0115",
+        notes=(f"there are: {', '.join(sorted(known)) or 'none'}",),
+        help=did_you_mean(
+            env,
+            known,
+            f"write {FOLDER}/{env}.yaml, or add '{env}' to `environments` in odfbuild.yaml",
+        ),
+    )
+
+
+def state_of(content: Content, env: str | None) -> str:
+    """The folder of the chains; `None`: no environment."""
+    if env is None:
+        return content.state_folder
+    # Never the chains of another environment: a plan compares with its own only.
+    own = content.environments.get(env, Environment()).state
+    return f"{content.state_folder}-{env}" if own is None else own
+
+
+def nested_states(content: Content, text: str, file: str) -> Iterator[ProjectError]:
+    """`ProjectError` E0380 for each folder of chains that lies within another one.
+
+    `text` is that of odfbuild.yaml.
+    """
+    folders = {env: PurePath(state_of(content, env)) for env in (None, *content.environments)}
+    for env, folder in folders.items():
+        for other, outer in folders.items():
+            if outer not in folder.parents:
+                continue
+            path = ("state",) if env is None else ("environments", env, "state")
+            apart = outer / (other or "default")
+            yield ProjectError(
+                f"the chains of {_named(env)} would be inside those of {_named(other)}: "
+                f"{folder} is in {outer}",
+                code="E0380",
+                location=locate(text, file, 0, ("content", *path)),
+                help=f"give each a folder of its own, such as `state: {apart}` for "
+                f"{_named(other)}; move existing chains there",
+            )
+
+
+def _named(env: str | None) -> str:
+    return "the project" if env is None else f"environment '{env}'"

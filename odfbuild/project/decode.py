@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from odfbuild.odf.yaml_form import (
 from odfbuild.project.old_form import is_early_block
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.yaml.source import locate, locate_value, read_documents
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     pass
@@ -53,8 +54,7 @@ _KNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class Decoded(Value, kw_only=True):
     """Something recognised: `data` is canonical, `facts` are lines about it for a person."""
 
     data: Any

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
 from odfbuild.ingest.check import problems_of
 from odfbuild.odf.decode_errors import DecodeErrors
-from odfbuild.odf.identity import is_alias
-from odfbuild.odf.model import AddPushSource, DatasetSnapshot, SetPollingSource
+from odfbuild.odf.identity import DatasetAlias, identifier_of, is_alias
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetSnapshot,
+    SetPollingSource,
+    SetTransform,
+    TransformInput,
+    TransformSql,
+)
 from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
 from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.columns import column_problems
 from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
-from odfbuild.project.query_files import with_query
 from odfbuild.project.source import Source, read_sources
-from odfbuild.project.sql_names import with_sql_names
 from odfbuild.project.times import time_problems
 from odfbuild.project.yaml.source import read_documents
 from odfbuild.values import Value
@@ -195,3 +203,130 @@ def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:
         help="begin it with `kind: DatasetSnapshot`, `version: 1`, `content:`; "
         "keep other files outside of the folder of definitions",
     )
+
+
+Path = tuple[str | int, ...]
+
+
+def with_query(documents: Sequence[Any], source: Source, query: Source) -> list[Any]:
+    """The documents of a definition file, with the text of `query` in the one that takes it.
+
+    Raises `ProjectError` E0128 where there is no such one, or it has a query already.
+    """
+    found = list(_transforms(documents))
+    if len(found) != 1:
+        many = "several" if found else "no"
+        raise ProjectError(
+            f"{query.file} has a query, and {source.file} has {many} SetTransform for it",
+            code="E0128",
+            location=Location(query.file),
+            help="define one derivative in that file, or move the query into the definition, as "
+            "`query`, and delete this file",
+        )
+    document, path = found[0]
+    transform = _at(documents[document], path)
+    own = next((key for key in ("query", "queries") if key in transform), None)
+    if own is not None:
+        raise ProjectError(
+            f"the query is in {query.file}, too",
+            code="E0128",
+            location=source.locate(document, (*path, own)),
+            help=f"delete `{own}` here, or delete {query.file}",
+        )
+    made = list(documents)
+    made[document] = _replaced(documents[document], path, {**transform, "query": query.text})
+    return made
+
+
+def _transforms(documents: Sequence[Any]) -> Iterator[tuple[int, Path]]:
+    """Where the transformations of SetTransform are, by document."""
+    for number, document in enumerate(documents):
+        content = document.get("content") if isinstance(document, dict) else None
+        events = content.get("metadata") if isinstance(content, dict) else None
+        for index, event in enumerate(events if isinstance(events, list) else ()):
+            if not isinstance(event, dict) or event.get("kind") != "SetTransform":
+                continue
+            if isinstance(event.get("transform"), dict):
+                yield number, ("content", "metadata", index, "transform")
+
+
+def _at(data: Any, path: Path) -> Any:
+    for key in path:
+        data = data[key]
+    return data
+
+
+def _replaced(data: Any, path: Path, value: Any) -> Any:
+    """A copy of `data` with another value at `path`; what was read is kept by others."""
+    if not path:
+        return value
+    key, *rest = path
+    made = list(data) if isinstance(data, list) else dict(data)
+    made[key] = _replaced(data[key], tuple(rest), value)  # type: ignore[index]
+    return made
+
+
+_WORD = re.compile(r"\w+")
+
+
+def with_sql_names(snapshot: DatasetSnapshot) -> DatasetSnapshot:
+    """The definition, with aliases for inputs that its queries call by their names in SQL."""
+    events = tuple(
+        _named(each) if isinstance(each, SetTransform) else each for each in snapshot.metadata
+    )
+    same = all(one is other for one, other in zip(events, snapshot.metadata, strict=True))
+    return snapshot if same else replace(snapshot, metadata=events)
+
+
+def _named(event: SetTransform) -> SetTransform:
+    possible = _possible(event.inputs)
+    if not possible:
+        return event
+    texts = _texts(event.transform)
+    words = {word.lower() for text in texts for word in _WORD.findall(text)}
+    if words.isdisjoint(possible):  # most queries: nothing is parsed
+        return event
+    taken = {each.alias.lower() for each in event.inputs if each.alias is not None}
+    taken |= {each.alias.lower() for each in event.transform.queries or () if each.alias}
+    read = _tables(texts) - taken
+    aliases = {possible[name]: name for name in read if name in possible}
+    # What a query calls by both names can have only one: that of its dataset stays.
+    aliases = {index: name for index, name in aliases.items() if _is_free(event, index, read)}
+    if not aliases:
+        return event
+    inputs = tuple(
+        replace(each, alias=identifier_of(str(each.dataset_ref))) if index in aliases else each
+        for index, each in enumerate(event.inputs)
+    )
+    return replace(event, inputs=inputs)
+
+
+def _is_free(event: SetTransform, index: int, read: set[str]) -> bool:
+    return str(event.inputs[index].dataset_ref).lower() not in read
+
+
+def _possible(inputs: tuple[TransformInput, ...]) -> dict[str, int]:
+    """Places of inputs by their names in SQL, where each stands for one of them only."""
+    found = [
+        (identifier_of(str(each.dataset_ref)).lower(), index)
+        for index, each in enumerate(inputs)
+        if each.alias is None and isinstance(each.dataset_ref, DatasetAlias)
+    ]
+    times = Counter(name for name, _ in found)
+    return {
+        name: index
+        for name, index in found
+        if times[name] == 1 and name != str(inputs[index].dataset_ref).lower()
+    }
+
+
+def _texts(transform: TransformSql) -> list[str]:
+    own = [transform.query] if transform.query is not None else []
+    return [*own, *(step.query for step in transform.queries or ())]
+
+
+def _tables(texts: list[str]) -> set[str]:
+    """Names in lower case that queries read from; none of a query that is not understood."""
+    from odfbuild.sql.parsed import tables_in
+
+    return {name for text in texts for name in tables_in(text)}

@@ -9,7 +9,6 @@ for which that cannot be promised is left as it is. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -33,10 +32,10 @@ from odfbuild.project.yaml.tree import (
     parse,
 )
 from odfbuild.project.yaml.version_1_1 import text_as_yaml
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Formatted:
+class Formatted(Value):
     """A file before and after; `kept` says why it was left as it is, though it may not be."""
 
     file: str

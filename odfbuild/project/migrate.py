@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.errors import Errors, Location, OdfbuildError
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.definitions import definitions_in
@@ -12,10 +10,10 @@ from odfbuild.project.rewrite import text_diff
 from odfbuild.project.source import Source
 from odfbuild.project.yaml.source import read_documents
 from odfbuild.project.yaml.tree import UnsupportedYaml, parse, plain, render, tree_of
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Value):
     """What was done at a place of the old text. `lost`: a person has to look at it."""
 
     place: Location
@@ -23,8 +21,7 @@ class Edit:
     lost: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Value):
     """A file before and after.
 
     `problems` are what is still wrong with the new text, placed in it.

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odfbuild.project.yaml.tree import Entry, Item, Map, Node, Scalar, Seq, tree_of
+from odfbuild.values import Value
 
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Value):
     """One edit: where in the old definition, and what. `lost`: a person has to look at it."""
 
     path: Path

@@ -11,7 +11,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from odfbuild.project.bounded import bounded, too_much
 from odfbuild.project.unsaved import unsaved_below, unsaved_texts
 from odfbuild.project.yaml.source import locate, read_documents
 from odfbuild.sql.dbt_words import INSTEAD_OF_DBT
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 # Each blank line matches in one way only: else so many of them take time that doubles with each.
@@ -35,8 +35,7 @@ _FRONT_KEYS = ("matrix", "include", "exclude")
 _RANDOM_FILTERS = ("random",)
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Value):
     """YAML text of one instance.
 
     `label` names its values (`origin=EWR`), `lines` gives the template's line of each line. `query`

@@ -30,6 +30,7 @@ from odfbuild.records.checks import (
     Sql,
     Unique,
 )
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072
@@ -45,8 +46,7 @@ Query = Callable[[Sql], tuple[int, str]]
 """How many records a query finds, and the first of them as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Value):
     """A check that records do not keep to: how many of them, and an example.
 
     `path` is where it is declared, below `checks` of odfbuild.yaml.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfbuild.records.footer import check_footer
 from odfbuild.records.thrift import Compact, Excess
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -29,8 +30,7 @@ _HEADER = 1 << 14
 _LONGEST_HEADER = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Value):
     """What pages say that their values take, unpacked.
 
     `dictionaries` has the bytes of the dictionaries of text and bytes, by the path of their column:

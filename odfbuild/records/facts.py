@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 _TAKEN = (RETRACT, CORRECT_FROM)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Value):
     """What a fact said from a record on: values without system columns, `millis` of event time.
 
     `offset` is `None` for a record that came before those that were read.
@@ -42,8 +42,7 @@ class Fact:
     retracted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Value):
     """`moved` are facts that were corrected or retracted, and of the others those asked for.
 
     `still` are offsets of records that were appended and never retracted, with their event times,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.identity import DatasetId
@@ -14,8 +15,7 @@ View = Literal["current", "history"]
 """`current`: what all records amount to. `history`: every record, with the system columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
+class Pin(Value, kw_only=True):
     """What records were read from: enough to read the same ones again, anywhere.
 
     `dataset` is its name here, `dataset_id` its identity everywhere. `block` is the newest block

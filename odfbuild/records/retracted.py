@@ -8,7 +8,6 @@ Open Data Fabric, "Retractions and corrections"; RFC-015.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.records.live import only_appends
 from odfbuild.records.operations import has_operations
 from odfbuild.store.disposable import read_disposable, write_disposable
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.records.stored import Stored
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _STAMP = b"odfbuild retracted records 1\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Retracted:
+class Retracted(Value):
     """`offsets` of records that were taken back, and the number of retractions that did it."""
 
     offsets: pa.Array

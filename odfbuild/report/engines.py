@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
+    from odfbuild.apply.deprecate import Deprecated
     from odfbuild.engine.process.resident.card import Card
     from odfbuild.engine.process.resident.find import Status
+    from odfbuild.inspect.verify.finding import Finding
 
 _NONE = "No resident engine is running."
 
@@ -78,4 +80,42 @@ def _card_to_data(card: Card) -> dict[str, Any]:
         "spark": card.spark,
         "java": card.java,
         "since": card.since,
+    }
+
+
+def render_deprecated(done: Sequence[Deprecated], now: str) -> str:
+    """A line for each dataset."""
+    if not done:
+        return f"Nothing was computed by another release than {now}."
+    return "\n".join(_line(each) for each in done)
+
+
+def _line(each: Deprecated) -> str:
+    releases = ", ".join(each.releases)
+    if not each.reproduced:
+        return f"  ! {each.name}: {each.now} does not stand in for {releases}"
+    where = "" if each.block is None else f", as block #{each.block} says"
+    return f"  {each.name}: {each.now} stands in for {releases}{where}"
+
+
+def deprecated_to_data(
+    done: Sequence[Deprecated], findings: Sequence[Finding], now: str
+) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "release": now,
+        "datasets": [
+            {
+                "name": each.name,
+                "releases": list(each.releases),
+                "release": each.now,
+                "reproduced": each.reproduced,
+                "block": each.block,
+            }
+            for each in done
+        ],
+        "findings": [
+            {"dataset": each.dataset, "code": each.code, "message": each.message}
+            for each in findings
+        ],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -12,10 +12,10 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
 from odfbuild.project.tables import Table
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphView:
+class GraphView(Value, kw_only=True):
     """Datasets with their kinds, inputs first, and what each of them reads.
 
     `checks` are what their checks refer to. Those that belong to others are `external`; of what

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,14 +17,14 @@ from odfbuild.store.branches import info_file
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import Reachable, reachable
 from odfbuild.store.summaries import summary_file
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.identity import DatasetId
     from odfbuild.store.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnFiles:
+class OwnFiles(Value, kw_only=True):
     """Files that only some branches of a dataset need: of their histories, and `beside` these.
 
     `alone`: without these branches no dataset is left. `keys` are private keys that go with them.

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from odfbuild.errors import StaleHeadError
 from odfbuild.store.lock_holders import LockHolder, holder_of, sign, withdraw
+from odfbuild.values import Value
 
 # The kernel keeps the locks of a file in a list: several files keep the lists short.
 _FILES = 16
@@ -76,8 +77,7 @@ def holders(folder: Path, aliases: Iterable[str]) -> list[LockHolder]:
     return [holder_of(folder, pid, tuple(names)) for pid, names in sorted(found.items())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Value, kw_only=True):
     """How many seconds to wait for datasets that others hold.
 
     `tell` hears once of those that are waited for (alias → who); `stopped` ends the wait early.

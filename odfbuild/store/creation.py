@@ -27,7 +27,7 @@ from odfbuild.store.files import (
     folder_lock,
     make_folder,
     names_like,
-    sync_folder,
+    sync,
     write_file,
 )
 from odfbuild.store.keys import new_pair, prepare_key_folder
@@ -110,7 +110,7 @@ def mark(store: DatasetStore, identity: str, folders: Sequence[str]) -> None:
     write_file(store.path / MARKER, identity.encode(), list_synced=False)
     for name in folders:
         (store.path / name).mkdir(exist_ok=True)
-    sync_folder(store.path)
+    sync(store.path)
 
 
 def rename_dataset(state: Path, old: str, new: str) -> None:
@@ -151,8 +151,8 @@ def rename_dataset(state: Path, old: str, new: str) -> None:
             write_file(source.path / "info" / "alias", new.encode())
             make_folder(target.path.parent)
             source.path.replace(target.path)
-    sync_folder(target.path.parent)
-    sync_folder(source.path.parent)
+    sync(target.path.parent)
+    sync(source.path.parent)
 
 
 def prepare_state_folder(state: Path) -> None:
@@ -223,7 +223,7 @@ def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> 
         with contextlib.suppress(OSError):
             folder.rmdir()
         with contextlib.suppress(OSError):
-            sync_folder(folder.parent)
+            sync(folder.parent)
 
 
 def _identities(folder: Path) -> set[str]:

@@ -32,7 +32,7 @@ from odfbuild.store.files import (
     read_inside,
     size_of,
     stage,
-    sync_folder,
+    sync,
     write_file,
 )
 from odfbuild.store.references import References
@@ -443,7 +443,7 @@ class DatasetStore(References):
                 identity = "" if keep_key else self.identity(expected).multibase
                 write_file(self.path / MARKER, identity.encode())
             (self.path / "refs" / branch).unlink()
-            sync_folder(self.path / "refs")
+            sync(self.path / "refs")
             info_file(self.folder, branch).unlink(missing_ok=True)
             if self.summaries is not None:
                 self.summaries.remove(branch)

@@ -16,7 +16,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.files import folder_lock, make_folder, sync_folder, write_file
+from odfbuild.store.files import folder_lock, make_folder, sync, write_file
 from odfbuild.values import Value
 
 _FOLDER = ".bin"
@@ -57,8 +57,8 @@ def delete_dataset(
             store.check_head(head)
             make_folder(folder)
             store.path.replace(folder / "chain")
-        sync_folder(folder)
-        sync_folder(store.path.parent)
+        sync(folder)
+        sync(store.path.parent)
     if store.path.parent != state:
         with contextlib.suppress(OSError):
             store.path.parent.rmdir()  # the last one of an account
@@ -89,7 +89,7 @@ def restore_dataset(state: Path, deleted: Deleted) -> None:
             )
         make_folder(target.parent)
         (deleted.folder / "chain").replace(target)
-    sync_folder(target.parent)
+    sync(target.parent)
     shutil.rmtree(deleted.folder, ignore_errors=True)
 
 

@@ -36,9 +36,9 @@ _READ = os.O_RDONLY | os.O_NONBLOCK
 """Opening a pipe does not wait for somebody who writes to it."""
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the list of names in `folder` durable."""
-    fd = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make the bytes of a file durable, or the list of names in a folder."""
+    fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:
@@ -75,17 +75,9 @@ def _sync_files(files: Sequence[Path]) -> None:
 
     Several are synced at once, because what they wait for is then the same few writes of the disk.
     """
-    with beside(*(partial(_sync_file, file) for file in files[1:])):
+    with beside(*(partial(sync, file) for file in files[1:])):
         for file in files[:1]:
-            _sync_file(file)
-
-
-def _sync_file(file: Path) -> None:
-    fd = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+            sync(file)
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
@@ -98,7 +90,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
             return
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode)
-        sync_folder(folder.parent)
+        sync(folder.parent)
 
 
 def stage(
@@ -149,7 +141,7 @@ def write_file(
     staged = stage(target.parent, data, mode=mode, token=token)
     staged.replace(target)
     if list_synced:
-        sync_folder(target.parent)
+        sync(target.parent)
 
 
 def move_file(source: Path, target: Path, *, list_synced: bool = True) -> None:
@@ -157,7 +149,7 @@ def move_file(source: Path, target: Path, *, list_synced: bool = True) -> None:
 
     Who moves many files to one folder can sync the list of its names once, behind the last.
     """
-    _sync_file(source)
+    sync(source)
     _move(source, target, list_synced=list_synced)
 
 
@@ -169,7 +161,7 @@ def move_files(moves: Mapping[Path, Path], folder: Path) -> None:
     _sync_files(list(moves))
     for source, target in moves.items():
         _move(source, target, list_synced=False)
-    sync_folder(folder)
+    sync(folder)
 
 
 def _move(source: Path, target: Path, *, list_synced: bool) -> None:
@@ -184,7 +176,7 @@ def _move(source: Path, target: Path, *, list_synced: bool) -> None:
         source.unlink()
         return
     if list_synced:
-        sync_folder(target.parent)
+        sync(target.parent)
 
 
 def names_like(folder: Path, name: str) -> list[str]:

@@ -9,26 +9,24 @@ whatever became of the chain. Proofs read slices. `merge_slices` makes copies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from odfbuild.store.side_cars import MERGED, SideCarFolder
+from odfbuild.values import Value
 
 Notes: TypeAlias = tuple[tuple[str, ...], int, int]
 """What a side-car holds: names of data files, and the first and the last offset in them."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergedCopy:
+class MergedCopy(Value):
     """A file with the records of slices, by the names of their data files."""
 
     file: Path
     slices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MergedCopies:
+class MergedCopies(Value):
     """Copies of what lies in `folder`, the data files of a dataset with these `side_cars`."""
 
     folder: Path

@@ -21,7 +21,7 @@ from odfbuild.store.files import (
     folder_lock,
     make_folder,
     move_file,
-    sync_folder,
+    sync,
     write_file,
 )
 from odfbuild.values import Value
@@ -232,7 +232,7 @@ class Folder:
             with folder_lock(folder):
                 for staged in folder.glob(f"{PENDING}*"):
                     staged.unlink(missing_ok=True)
-                sync_folder(folder)
+                sync(folder)
 
 
 def too_large(name: str, limit: int) -> TooLarge:

@@ -20,7 +20,7 @@ from typing import Any
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.disposable import RACY_NS, is_linked, read_disposable, write_disposable
-from odfbuild.store.files import sync_folder
+from odfbuild.store.files import sync
 from odfbuild.store.machine_key import sealer
 from odfbuild.values import Value
 
@@ -95,11 +95,7 @@ class SideCarFolder:
     def describe(self, name: str, records: int, notes: Any = None) -> SideCar:
         """Vouch for a file that was just written into the folder, and make it durable."""
         file = self.folder / name
-        fd = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync(file)
         return SideCar(name, records, notes, file.stat().st_size, _seal(file))
 
     def save(
@@ -109,7 +105,7 @@ class SideCarFolder:
 
         Other files go once they have not changed for `spared` seconds.
         """
-        sync_folder(self.folder)
+        sync(self.folder)
         saved = SideCars(covered, tuple(files))
         if not self._write(saved):
             raise PermissionError(f"cannot write to {self.folder}")

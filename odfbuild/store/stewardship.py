@@ -54,17 +54,7 @@ def checked_statements(
     data: bytes, dataset_id: DatasetId, name: str, place: str, help: str
 ) -> tuple[Signed, ...]:
     """The statements in `data`, from `place`; errors as `statements_of`, with that `help`."""
-    try:
-        found = parse_statements(data)
-    except ValueError as error:
-        raise PersonalDataError(
-            f"the statements about '{name}' cannot be read: {error}",
-            code="E1624",
-            dataset=name,
-            notes=(f"from: {place}",),
-            help=help,
-            exit_code=3,
-        ) from None
+    found = _parsed(data, name, place, help)
     if found:
         require_cryptography("signatures of statements")
     for each in found:
@@ -123,16 +113,22 @@ def add_statements(folder: Path, name: str, more: Iterable[Signed]) -> int:
 
 def _unchecked(file: Path, name: str) -> tuple[Signed, ...]:
     try:
-        return parse_statements(read_inside(str(file)))
+        data = read_inside(str(file))
     except FileNotFoundError:
         return ()
+    return _parsed(data, name, str(file), HERE)
+
+
+def _parsed(data: bytes, name: str, place: str, help: str) -> tuple[Signed, ...]:
+    try:
+        return parse_statements(data)
     except ValueError as error:
         raise PersonalDataError(
             f"the statements about '{name}' cannot be read: {error}",
             code="E1624",
             dataset=name,
-            notes=(f"from: {file}",),
-            help=HERE,
+            notes=(f"from: {place}",),
+            help=help,
             exit_code=3,
         ) from None
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import Errors, IntegrityError, OdfbuildError, PlanError, RepositoryError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.garbage import reachable
 from odfbuild.store.storage import ObjectKind, Storage, damaged_object
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
+class StoredObject(Value):
     """An object that the history of `dataset` refers to, and where it is.
 
     `here`: bytes of the file in the dataset's folder, `stored`: bytes of the object in the storage;

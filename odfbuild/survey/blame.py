@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
@@ -11,12 +10,12 @@ from odfbuild.project.git.notes import Anchor, CommitInfo, anchors, commits_of_f
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.model import Config
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.values import Value
 
 Chain = Sequence[tuple[Multihash, MetadataBlock]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlamedBlock:
+class BlamedBlock(Value, kw_only=True):
     """A block, and the commit at which it was made (`None`: Git does not know)."""
 
     hash: Multihash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from odfbuild.errors import OdfbuildError, PlanError
@@ -23,10 +23,10 @@ from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.survey.definitions import Definitions, look_at_definitions
 from odfbuild.survey.places import PlaceFinder
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value):
     """What differs, and by name why datasets could not be compared."""
 
     changes: tuple[DefinitionChange, ...]

@@ -6,8 +6,6 @@ log of runs on this machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.errors import IntegrityError, PlanError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.drift import ChainDrift, DriftCause
@@ -18,10 +16,10 @@ from odfbuild.project.model import Config
 from odfbuild.store.branches import HEAD
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.survey.runs import runs_in
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownHead:
+class KnownHead(Value, kw_only=True):
     """A head of a dataset; `by` says in words who knows it, `commit` is the full hash if Git."""
 
     head: Multihash

@@ -15,7 +15,7 @@ from odfbuild.plan.model import Action, Plan
 from odfbuild.project.model import Config
 from odfbuild.project.settings.policy import refusing
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.files import sync_folder, write_file
+from odfbuild.store.files import sync, write_file
 from odfbuild.store.workspace import Workspace
 
 KIND = "rebuild"
@@ -80,4 +80,4 @@ def protect(store: DatasetStore, wanted: bool) -> None:
         return
     with contextlib.suppress(FileNotFoundError):
         file.unlink()
-    sync_folder(file.parent)
+    sync(file.parent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from odfbuild.plan.changes.classify import category
 from odfbuild.plan.graph.selection import Matcher, Selectable, Selection, labelled, paths_of, select
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.values import Value
 from odfbuild.wording import named
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ STATES = (
 """Values of `state:`; `modified` is any change to the definition of a dataset that exists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
+class _Facts(Value, kw_only=True):
     """What is known of datasets, by name, without their plans.
 
     `files` are those of defined ones. Kinds and keywords are looked up when somebody asks: most

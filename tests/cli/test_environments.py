@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from odfbuild.cli.global_options import globals_first
+from odfbuild.cli.main import globals_first
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.project.write_project import derived_yaml

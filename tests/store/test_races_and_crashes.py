@@ -198,7 +198,7 @@ def _create_and_die_at_write(root: Path, fatal: int) -> None:
 
     # Faults are put where every durable write passes; nothing else is replaced.
     files.stage = counted(files.stage)
-    files.sync_folder = counted(files.sync_folder)
+    files.sync = counted(files.sync)
     data = root / "staged"
     data.write_bytes(b"data")
     space = workspace(root)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import OdfbuildError
@@ -11,10 +10,10 @@ from odfbuild.project.format import Formatted, format_text
 from odfbuild.project.load import definition_files
 from odfbuild.project.rewrite import replace_text
 from odfbuild.project.source import QUERY_SUFFIXES, TEMPLATE_SUFFIX, read_text
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Formatting:
+class Formatting(Value):
     """What became of files: `files` in their order, `templates` left as they are, `errors`."""
 
     files: tuple[Formatted, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from odfbuild.api.authoring.doubtful import doubtful_parts
@@ -23,10 +23,10 @@ from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.queries import wrong_queries
 from odfbuild.survey.unit_tests import unit_tests_of
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Linted:
+class Linted(Value):
     """All findings, in order of file and line, and why some datasets could not be looked at."""
 
     findings: list[Finding]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 from odfbuild.api.authoring.new_database import database_wanted
@@ -36,11 +36,11 @@ from odfbuild.project.editor import schema_comment, write_definition
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.source import TEMPLATE_SUFFIX, Source, query_file_of, sources_of
 from odfbuild.survey.definitions import Definitions
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
-class NewFile:
+class NewFile(Value):
     """A new file, relative to the root of the project, and the datasets that it defines.
 
     `warnings` say where a dataset is called otherwise than was asked for, and what else is needed

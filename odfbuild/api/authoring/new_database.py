@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.api.authoring.new_request import NewDatasetRequest, check_column, missing
 from odfbuild.ingest.fetch.database.address import is_database, named, reads_changes, wanted
 from odfbuild.ingest.fetch.database.look import LookedAt, look_at_database
 from odfbuild.project.model import Config
+from odfbuild.values import Value
 
 _EXAMPLE = "'postgresql://reader:${{ env.SHOP_PASSWORD }}@db.example.org/shop#public.orders'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseRoot:
+class DatabaseRoot(Value, kw_only=True):
     """A root to be begun; `kind` is that of its merge strategy, `columns` have types in DDL.
 
     `cursor` is the column by which new rows are found; `None`: the whole table is read, or its

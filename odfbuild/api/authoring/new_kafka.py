@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.api.authoring.new_request import NewDatasetRequest, check_column, missing
 from odfbuild.ingest.fetch.kafka.address import is_kafka, named, wanted
 from odfbuild.ingest.fetch.kafka.look import LookedAt, look_at_topic
 from odfbuild.odf.schema.ddl import quoted_name
 from odfbuild.project.model import Config
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 _EXAMPLE = "'kafka://reader:${{ env.KAFKA_PASSWORD }}@broker.example.org:9092/orders?tls=on'"
 _EVENT_TIME = "event_time"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRoot:
+class TopicRoot(Value, kw_only=True):
     """A root to be begun; `kind` is that of its merge strategy, `columns` are DDL.
 
     `looked_at` says how many messages the proposal follows from.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import ProjectError
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDatasetRequest:
+class NewDatasetRequest(Value, kw_only=True):
     """What was asked for; `sources` are files, an address or inputs, as `kind` has it.
 
     `read` names a format, `sample` a local file that looks like the data, `over` a column and its

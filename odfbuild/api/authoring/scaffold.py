@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from textwrap import wrap
 from typing import Any
@@ -20,6 +19,7 @@ from odfbuild.ingest.sample import Sample
 from odfbuild.odf.schema.ddl import quoted_name
 from odfbuild.project.resources import template_text
 from odfbuild.project.yaml.version_1_1 import text_as_yaml
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 KINDS = {
@@ -50,8 +50,7 @@ _SQL_WORD = re.compile("|".join(_SQL_WORDS.split()), re.IGNORECASE)
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Root:
+class Root(Value, kw_only=True):
     """A root to be begun.
 
     `source` is a pattern of files or an address, `read` the kind of read step, `sample` what files
@@ -73,8 +72,7 @@ class Root:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Value):
     """A dataset that is read, and its own columns; `None`: not known before data is there."""
 
     name: str
@@ -83,8 +81,7 @@ class Input:
     columns: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Derived(Value, kw_only=True):
     """A derivative to be begun; of a template with the column `over` and its values."""
 
     name: str

@@ -10,7 +10,7 @@ from itertools import islice
 from odfbuild.api.editor.explanations import dataset as explain_dataset
 from odfbuild.api.editor.explanations import function as explain_function
 from odfbuild.api.editor.explanations import type_of
-from odfbuild.api.editor.keys import Explained, keys_at, values_at
+from odfbuild.api.editor.keys import keys_at, values_at
 from odfbuild.api.editor.outline import Entry, outline_of
 from odfbuild.api.editor.queries import names_relation, relations_at, word_at
 from odfbuild.api.editor.sql_parts import SqlPart
@@ -168,11 +168,7 @@ def _values(
         for name in names:
             yield Item(name, Kind.value, span, name, "engine of the query")
     for each in values_at(kind, path, values.get):
-        yield _value(each, span)
-
-
-def _value(each: Explained, span: Span) -> Item:
-    return Item(each.name, Kind.value, span, each.name, each.about.split("\n")[0], each.about)
+        yield Item(each.name, Kind.value, span, each.name, each.about.split("\n")[0], each.about)
 
 
 _OF_COLUMNS = ("primaryKey", "compareColumns", "orderColumn")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import EnvironmentProblem, PlanError
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import httpx
@@ -21,8 +21,7 @@ MARKER = "<!-- odfbuild:"
 _PAGE = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+class Thread(Value, kw_only=True):
     """Where comments of a request are listed, and how one of them is changed.
 
     `listing` is the address of all comments; one of them has the address `one`/ID.

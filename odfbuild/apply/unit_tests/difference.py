@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
+
+from odfbuild.values import Value
 
 Row = Mapping[str, Any]
 """A record as plain values, by name of column."""
@@ -17,8 +18,7 @@ _COMPARED = 200
 """So many records of either side are paired by what they have in common; others are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Value):
     """Expected records that are missing, others that came unexpected, and pairs of both.
 
     A pair agrees in half of its `columns` or more. `op` is the one that holds operations.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,13 +17,13 @@ from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.project.model import Definition
 from odfbuild.project.unit_tests import Given, Records, Step, UnitTest
 from odfbuild.survey.unit_tests import alias_of, givable, input_of, transform_of, wrong_columns
+from odfbuild.values import Value
 
 A_TIME = Timestamp.parse("2000-01-01T00:00:00Z")
 """System time of all records, and event time of given records that have none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Value):
     """A step: new records and watermarks by the alias of the input, and what is expected.
 
     `expected` has the columns that are compared.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,12 +32,12 @@ from odfbuild.store.disposable import scratch_folder
 from odfbuild.survey.definitions import Definitions, read_definitions
 from odfbuild.survey.locate import locate
 from odfbuild.survey.unit_tests import transform_of, unit_tests_of
+from odfbuild.values import Value
 
 _AT_ONCE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Value):
     """What a test showed: `difference` of its first step that failed, whose number is `step`.
 
     Or the `error` that the query ended with. `choices` tell in which mode each step was computed.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -18,12 +17,12 @@ from odfbuild.odf.operation import APPEND
 from odfbuild.odf.records import OPERATIONS
 from odfbuild.records.required import all_optional
 from odfbuild.records.uuids import is_uuid
+from odfbuild.values import Value
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(Value):
     """A value that cannot be one of its column: number of the record, column as written, why."""
 
     row: int

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import EngineError
+from odfbuild.values import Value
 
 _LINES, _LONGEST = 8, 300
 
 
-@dataclass(frozen=True, slots=True)
-class Accused:
+class Accused(Value):
     """An engine at work for `dataset`; `log` is the file with all that it prints."""
 
     engine: str

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from odfbuild.odf.model.messages import (
 )
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.sql.translate.named import RemoteEngine
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import grpc
@@ -55,8 +56,7 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Value):
     """Where engines work: the project, its cache, and what runs containers."""
 
     root: Path

@@ -34,6 +34,7 @@ from odfbuild.engine.process.programs import (
 from odfbuild.engine.process.wire import PORT, SOCKET_VARIABLE, SPECIFIED_PORT
 from odfbuild.errors import Code, EngineError
 from odfbuild.sql.translate.named import RemoteEngine
+from odfbuild.values import Value
 
 _IN, _OUT, _RUN = "/opt/engine/in", "/opt/engine/out", "/opt/engine/run"
 _LABEL, _PREFIX = "odfbuild.engine", "odfbuild-engine-"
@@ -42,8 +43,7 @@ _ANSWER_SECONDS = 30
 _NETWORK = re.compile(r"--net(work)?(=|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Value):
     """A program that runs containers, with arguments that the machine's owner adds."""
 
     command: tuple[str, ...]

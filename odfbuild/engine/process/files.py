@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from odfbuild.odf.model.messages import (
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.store.merged_copies import NO_COPIES
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 _NOBODY = DatasetId(bytes(32))
 
 
-@dataclass(frozen=True, slots=True)
-class StepFiles:
+class StepFiles(Value):
     """Files of this machine: those of each input, what the engine kept, and where it writes."""
 
     folder: Path

@@ -20,6 +20,7 @@ from typing import Protocol
 from odfbuild.engine.process.accused import Accused
 from odfbuild.engine.process.wire import SOCKET_VARIABLE
 from odfbuild.sql.translate.named import RemoteEngine
+from odfbuild.values import Value
 
 _KILL_SECONDS = 5.0
 _CHILD = "child"
@@ -50,8 +51,7 @@ class Program(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Value):
     """An engine that somebody else runs, over the same files."""
 
     target: str

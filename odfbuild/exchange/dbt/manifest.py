@@ -15,6 +15,7 @@ from typing import Any
 from odfbuild.errors import Location, ProjectError
 from odfbuild.exchange.dbt.files import DbtFiles
 from odfbuild.exchange.dbt.model import (
+    OTHERS,
     DbtProject,
     Exposure,
     GenericTest,
@@ -45,11 +46,6 @@ from odfbuild.store.files import TooLarge, read_bounded
 MANIFEST = Path("target", "manifest.json")
 _CALL = re.compile(r"(?:ref|source)\([^)]*\)")
 _KINDS = ("model", "seed", "snapshot")
-_OTHERS = {
-    "semantic_models": "semantic model",
-    "metrics": "metric",
-    "saved_queries": "saved query",
-}
 
 
 def read_manifest(
@@ -275,7 +271,7 @@ class _Manifest:
             yield Exposure(str(each.get("name")), self._place(each), reads, owner_of(each))
 
     def _others(self) -> Iterator[Other]:
-        for key, kind in _OTHERS.items():
+        for key, kind in OTHERS.items():
             for each in self._all(key):
                 yield Other(kind, str(each.get("name")), self._place(each))
         for node in self.nodes.values():

@@ -12,6 +12,12 @@ from typing import Any, Literal
 from odfbuild.values import Value
 
 Kind = Literal["model", "seed", "source", "snapshot"]
+OTHERS = {
+    "semantic_models": "semantic model",
+    "metrics": "metric",
+    "saved_queries": "saved query",
+}
+"""What has no counterpart here, by its key in files of dbt."""
 MARKER = "odfbuild_input_{}_"
 """Stands in a query for a table that it reads, until its alias is known."""
 

@@ -268,11 +268,9 @@ def combination(test: GenericTest) -> tuple[str, ...]:
 def ddl_type(text: str, dialect: str) -> str | None:
     """A type of a database in DDL of odfbuild; `None` where there is none."""
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
-    try:
-        kind = exp.DataType.build(text, dialect=dialect)
-    except (SqlglotError, ValueError):
+    kind = _type(text, dialect)
+    if kind is None:
         return None
     if kind.is_type(*exp.DataType.TEXT_TYPES):
         return "STRING"
@@ -290,24 +288,26 @@ def ddl_type(text: str, dialect: str) -> str | None:
 
 def type_in(ddl: str, dialect: str) -> str:
     """A type in DDL as a database calls it, for the analysis of queries."""
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    try:
-        return str(exp.DataType.build(ddl, dialect="spark").sql(dialect))
-    except (SqlglotError, ValueError):
-        return "UNKNOWN"
+    kind = _type(ddl, "spark")
+    return "UNKNOWN" if kind is None else str(kind.sql(dialect))
 
 
 def kind_of(text: str, dialect: str) -> str | None:
     """`text` or `number`, which a type of a database is; `None` for others and unknown ones."""
     from sqlglot import exp
+
+    kind = _type(text, dialect)
+    if kind is not None and kind.is_type(*exp.DataType.TEXT_TYPES):
+        return "text"
+    return "number" if kind and kind.is_type(*exp.DataType.NUMERIC_TYPES) else None
+
+
+def _type(text: str, dialect: str) -> Any:
+    """A type as sqlglot reads it; `None` for what is none."""
+    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:
-        kind = exp.DataType.build(text, dialect=dialect)
+        return exp.DataType.build(text, dialect=dialect)
     except (SqlglotError, ValueError):
         return None
-    if kind.is_type(*exp.DataType.TEXT_TYPES):
-        return "text"
-    return "number" if kind.is_type(*exp.DataType.NUMERIC_TYPES) else None

@@ -11,6 +11,7 @@ from typing import Any
 from odfbuild.exchange.dbt.files import DbtFiles
 from odfbuild.exchange.dbt.model import (
     MARKER,
+    OTHERS,
     DbtProject,
     Exposure,
     Node,
@@ -42,11 +43,6 @@ _SNAPSHOT = re.compile(
 )
 _DOC = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
 _DOC_OF = re.compile(r"""\{\{\s*doc\(\s*(?:['"]\w+['"]\s*,\s*)?['"](\w+)['"]\s*\)\s*\}\}""")
-_OTHERS = {
-    "semantic_models": "semantic model",
-    "metrics": "metric",
-    "saved_queries": "saved query",
-}
 
 
 def read_sources(
@@ -288,7 +284,7 @@ class _Reader:
             yield Exposure(str(entry.data.get("name")), entry.place(), reads, owner_of(entry.data))
 
     def _others(self) -> Iterator[Other]:
-        for key, kind in _OTHERS.items():
+        for key, kind in OTHERS.items():
             for entry in self.entries.get(key, ()):
                 yield Other(kind, str(entry.data.get("name")), entry.place())
         for file in self.files.of("analyses", ".sql"):

@@ -9,7 +9,6 @@ Open Data Fabric, "Metadata Chain", "Dataset Sharing"; reference behaviour, "app
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -22,12 +21,12 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import AddData, DatasetKind, ExecuteTransform, MetadataBlock, Seed
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.values import Value
 
 Link = tuple[Multihash, MetadataBlock]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Value):
     """What the Seed of a chain says: whose it is, and its kind."""
 
     id: DatasetId

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,6 +15,7 @@ from odfbuild.errors import RepositoryError
 from odfbuild.odf.identity import DatasetId, is_alias, is_name
 from odfbuild.odf.references import RemoteAlias, RemoteId, parse_remote_ref
 from odfbuild.project.settings.sharing import RepositorySettings
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 SCHEMES = ("s3", "gs", "az", "abfs", "file", "http", "https", "odf+http", "odf+https")
@@ -27,8 +27,7 @@ _FOLDER = re.compile(r"(\.{0,2}/|\.{1,2}$|~)")
 _EXAMPLES = "such as s3://bucket/prefix, https://data.example.org/ or ../published"
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Value):
     """Where datasets are: `address` has no `/` at its end, and no password.
 
     `user` is `name:password` of such an address, `token` the template of an access token.
@@ -51,8 +50,7 @@ class Repository:
         return self.name or self.address
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetAddress:
+class DatasetAddress(Value):
     """A dataset at `<address of repository>/<path>`; without a path, the address is its own.
 
     `id` instead of a path where only its identity is known.

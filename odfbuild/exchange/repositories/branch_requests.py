@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -17,11 +16,11 @@ from odfbuild.project.model import Config, Definition
 from odfbuild.project.settings.by_name import last_matching
 from odfbuild.store.place import Place
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 from odfbuild.wording import named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchRequest:
+class BranchRequest(Value, kw_only=True):
     """Push or pull a branch, by default all of it, to or from a repository.
 
     Without `repository` that is where `publish` in odfbuild.yaml says. `allow` names the datasets

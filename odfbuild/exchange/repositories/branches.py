@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 
 from odfbuild.errors import BranchError, RepositoryError
@@ -40,10 +39,10 @@ from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchTransfer:
+class BranchTransfer(Value, kw_only=True):
     """Push or pull `branch` of the dataset `name`; `open` gives it elsewhere, `heads` its head.
 
     `replace` lets it replace a branch on the other side that has other blocks.

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.storage import ObjectKind
+from odfbuild.values import Value
 
 Progress = Callable[[int], None]
 """Told how many more bytes have been transferred."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectFile:
+class ObjectFile(Value):
     """An object of a dataset; `size` in bytes, as its block says it."""
 
     kind: ObjectKind
@@ -30,8 +30,7 @@ class ObjectFile:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class RawBlock:
+class RawBlock(Value):
     """A block as its bytes, which are never encoded again."""
 
     hash: Multihash
@@ -84,8 +83,7 @@ class RemoteDataset(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class Publication(Value, kw_only=True):
     """What a push adds to a dataset elsewhere.
 
     `expected` is the head there (`None`: no such dataset), and `blocks`, oldest first, go on from

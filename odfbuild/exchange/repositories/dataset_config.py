@@ -6,18 +6,17 @@ The file is the reference's `DatasetConfig`; its tools read it, too. Source: ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.store.files import read_inside, write_file
+from odfbuild.values import Value
 
 _KIND = "DatasetConfig"
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetConfig:
+class DatasetConfig(Value):
     """References to a dataset elsewhere, as they were given when it was pulled or pushed."""
 
     pull_aliases: tuple[str, ...] = ()

@@ -8,13 +8,13 @@ comes from. Settings say so first; of chains without a definition, what their pu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.exchange.repositories.dataset_config import read_config
 from odfbuild.odf.references import RemoteAlias, RemoteId, RemoteRef, parse_remote_ref
 from odfbuild.project.references import external_names, input_here, name_here, remote_reference
 from odfbuild.project.settings.by_name import last_matching
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Config, Definition
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalDataset:
+class ExternalDataset(Value, kw_only=True):
     """A dataset of others: its alias here, and where it comes from."""
 
     name: str

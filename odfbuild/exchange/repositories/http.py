@@ -11,7 +11,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from urllib.parse import quote
 from odfbuild.errors import Code, RepositoryError
 from odfbuild.ingest.secrets import scrub
 from odfbuild.store.place import Progress, too_large
+from odfbuild.values import Value
 from odfbuild.version import __version__
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ _ABSENT = (404, 410)
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Value):
     """How long a server may take.
 
     `connect` and `idle`: seconds for a connection, and between two pieces of an answer. An answer
@@ -49,6 +48,9 @@ class Patience:
     pause: float = 0.5
 
 
+_PATIENCE = Patience()
+
+
 class WebFolder:
     """What a web server has below `address`.
 
@@ -61,7 +63,7 @@ class WebFolder:
         address: str,
         client: httpx.Client,
         authorization: str | None = None,
-        patience: Patience = Patience(),
+        patience: Patience = _PATIENCE,
         turns: threading.BoundedSemaphore | None = None,
     ) -> None:
         self.address = address
@@ -72,7 +74,7 @@ class WebFolder:
 
     @classmethod
     def at(
-        cls, address: str, authorization: str | None = None, patience: Patience = Patience()
+        cls, address: str, authorization: str | None = None, patience: Patience = _PATIENCE
     ) -> WebFolder:
         """A folder with a client of its own, for all folders below."""
         import httpx

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odfbuild.errors import OdfbuildError
@@ -17,6 +16,7 @@ from odfbuild.odf.flatbuffers.reader import decode_block
 from odfbuild.odf.identity import DatasetId, is_alias, is_name
 from odfbuild.odf.model import Seed
 from odfbuild.odf.multihash import Multihash
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.odf.timestamp import Timestamp
@@ -26,8 +26,7 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedDataset:
+class ListedDataset(Value, kw_only=True):
     """A dataset of a repository: what to write behind `repository/`, and its newest block.
 
     `alias` is what its owner calls it, where `name` is its identity. `problem` says why nothing

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from odfbuild.errors import OdfbuildError, RepositoryError
@@ -41,11 +40,11 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import renew
 from odfbuild.store.signed_heads import keep_statement
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pull:
+class Pull(Value, kw_only=True):
     """Bring the dataset `name` forward from the one that `open` gives.
 
     `reference` is what `info/config` of a new dataset names as its origin. `expected` is its
@@ -110,8 +109,7 @@ def _pull(
         return attempt.run(source, there, dry_run)
 
 
-@dataclass(frozen=True, slots=True)
-class _News:
+class _News(Value):
     """New blocks and what they mean: `lost` are the blocks here that they replace.
 
     `served` is the whole history there, also behind the last block that is wanted.
@@ -125,8 +123,7 @@ class _News:
     lost: Sequence[Link] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Value):
     """One dataset on its way; `said` is the statement about its head there."""
 
     workspace: Workspace

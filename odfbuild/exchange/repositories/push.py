@@ -9,7 +9,6 @@ reference behaviour, "sync semantics".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +42,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.packs import SIZES, size_of_pack
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 
@@ -51,8 +51,7 @@ def no_passports(workspace: Workspace) -> Mapping[str, bytes]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
+class Push(Value, kw_only=True):
     """Publish the dataset `name` at the one that `open` gives.
 
     `replace` lets the chain here replace a history there that differs. `passports` makes the files

@@ -7,10 +7,10 @@ comparator".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from odfbuild.odf.multihash import Multihash
+from odfbuild.values import Value
 
 
 class Kind(StrEnum):
@@ -22,8 +22,7 @@ class Kind(StrEnum):
     DIVERGED = "diverged"
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Value):
     """A chain here beside one there.
 
     `common` is the last block of both (`None`: they share none); behind it, `here` blocks are only

@@ -6,7 +6,6 @@ Sources: Open Data Fabric, "Dataset References"; reference behaviour, planning o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -35,13 +34,13 @@ from odfbuild.odf.identity import DatasetId, is_alias
 from odfbuild.project.model import Config, Definition
 from odfbuild.project.settings.by_name import last_matching
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 USAGE = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequest:
+class PullRequest(Value, kw_only=True):
     """Pull what `references` mean; `None`: all external datasets.
 
     A reference is a name here, an address, or one of the specification. Names are looked up in
@@ -59,8 +58,7 @@ class PullRequest:
     unsigned: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushRequest:
+class PushRequest(Value, kw_only=True):
     """Push the datasets `names` to `repository`, or where `publish` in odfbuild.yaml says.
 
     Without `names` all that were not pulled, or all of a branch.
@@ -130,8 +128,7 @@ def pushes_of(
     return named_apart(_each(names, one), request.allow)
 
 
-@dataclass(frozen=True, slots=True)
-class _LookUp:
+class _LookUp(Value):
     """From what was asked for to what is pulled; `origins` are external datasets by folded name."""
 
     config: Config

@@ -13,7 +13,6 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -31,12 +30,13 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.stewardship import FILE as STATEMENTS
 from odfbuild.odf.stewardship import MOST_BYTES
 from odfbuild.store.branches import HEAD
-from odfbuild.store.files import PENDING, make_folder, move_file, sync_folder
+from odfbuild.store.files import PENDING, make_folder, move_file, sync
 from odfbuild.store.packs import Pack, size_of_pack
 from odfbuild.store.place import Place, ReadablePlace, TooLarge, Unconditional
 from odfbuild.store.remote import CREDENTIALS, is_failure, scheme_of, why
 from odfbuild.store.storage import damaged_object
 from odfbuild.store.stored_blocks import PACKS
+from odfbuild.values import Value
 
 _T = TypeVar("_T")
 
@@ -50,12 +50,14 @@ _CHAIN_BYTES = 512 << 20
 """Blocks of one pull are kept in memory until they were checked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Value):
     """How much a chain may be, in bytes; more is refused before it fills memory or disk."""
 
     block: int = _BLOCK_BYTES
     chain: int = _CHAIN_BYTES
+
+
+_LIMITS = Limits()
 
 
 class SimpleDataset:
@@ -68,7 +70,7 @@ class SimpleDataset:
         self,
         place: ReadablePlace,
         name: str | None = None,
-        limits: Limits = Limits(),
+        limits: Limits = _LIMITS,
         branch: str | None = None,
     ) -> None:
         self.address = place.address
@@ -393,7 +395,7 @@ class SimpleOffer:
         wanted = distinct(objects)
         in_parallel(lambda each: self._dataset.fetch(each, folder, progress), wanted)
         for kind in {each.kind for each in wanted}:
-            sync_folder(folder / kind)
+            sync(folder / kind)
 
 
 def _encoded_anew(address: str, data: bytes) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ from odfbuild.exchange.tables.contract import (
 )
 from odfbuild.exchange.tables.faults import damaged
 from odfbuild.records.slice_file import with_statistics
-from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder
+from odfbuild.store.files import PENDING, folder_lock, make_folder, sync
 from odfbuild.store.place import Folder, Place
 from odfbuild.store.remote import scheme_of
 from odfbuild.store.storage import open_place
@@ -334,7 +334,7 @@ class _Link:
         folder = self._folder / "states" / state.id
         make_folder(folder)
         self._link_files(state, expected, folder)
-        sync_folder(folder)
+        sync(folder)
         link = self._folder / f"{PENDING}{state.id}"
         link.symlink_to(Path("states", state.id))
         with folder_lock(self._folder):
@@ -343,7 +343,7 @@ class _Link:
                 self.forget(state.id)
                 return False
             link.replace(self._link)
-        sync_folder(self._folder)
+        sync(self._folder)
         return True
 
     def _link_files(self, state: _State, expected: str | None, folder: Path) -> None:

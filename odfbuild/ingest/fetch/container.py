@@ -14,7 +14,6 @@ import stat
 import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import EnvironmentProblem, IngestError
@@ -26,6 +25,7 @@ from odfbuild.ingest.secrets import remember, resolve, scrub
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import FetchStepContainer, SourceState
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import Value
 
 _OUT = "/opt/odf/out"
 _ETAG, _MODIFIED, _MORE = "new-etag", "new-last-modified", "new-has-more-data"
@@ -36,8 +36,7 @@ _STOP_SECONDS = 30
 _LONGEST_STATE = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Value):
     data: Path
     state: SourceState | None
     has_more: bool

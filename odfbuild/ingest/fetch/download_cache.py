@@ -12,7 +12,6 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import IngestError
@@ -23,12 +22,12 @@ from odfbuild.odf.model import SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.disposable import read_disposable, write_disposable
 from odfbuild.store.machine_key import seal
+from odfbuild.values import Value
 
 _STAMP = b"odfbuild download 1\n"
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseValidators:
+class ResponseValidators(Value):
     """What the server said of the bytes: validators, and their number if it told."""
 
     etag: str | None = None

@@ -60,7 +60,7 @@ def matching_files(pattern: str, root: str) -> list[str]:
     if _WILD.search(folder, len(root) if full.startswith(root) else 0):
         paths = glob.glob(full, recursive=True)  # noqa: PTH207  # strings, not Path
         return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
-    matches = _matcher(last)
+    matches = functools.partial(_compiled(last).match)
     hidden = last.startswith(".")
     try:
         with os.scandir(folder or "/") as entries:
@@ -144,10 +144,6 @@ def display_name(path: str, root: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))
-
-
-def _matcher(pattern: str) -> functools.partial[object]:
-    return functools.partial(_compiled(pattern).match)
 
 
 def _event_time(

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from odfbuild.values import Value
+
 IN_FLIGHT = 1000
 """Most messages that the broker may believe unacknowledged (MQTT 5, Receive Maximum).
 
@@ -29,8 +31,7 @@ _PACKET_BITS = 16
 _TOPIC_BITS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Value):
     """A payload as one line, and the packet identifier under which it came.
 
     In front of the identifier of a retained one is a hash of its topic.

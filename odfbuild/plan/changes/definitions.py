@@ -7,7 +7,6 @@ defined does not matter. Reads no files, looks at no chains.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from odfbuild.errors import Location
@@ -20,6 +19,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.plan.changes.equality import EventMatch, compare
 from odfbuild.project.model import Definition
+from odfbuild.values import Value
 
 
 class ChangeKind(Enum):
@@ -33,8 +33,7 @@ class ChangeKind(Enum):
     MOVED = "moved"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventDifference:
+class EventDifference(Value, kw_only=True):
     """An event of a definition that differs; `None` where it is not there.
 
     `location` is where the definition says `after`, as exactly as it was looked up.
@@ -45,8 +44,7 @@ class EventDifference:
     location: Location | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefinitionChange:
+class DefinitionChange(Value, kw_only=True):
     """A dataset whose definition differs; `before` or `after` is `None` where it has none.
 
     A renamed one may have `events` that differ, too. A moved one is only defined elsewhere.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from odfbuild.project.source import (
     definition_files_of,
     query_file_of,
 )
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from git import Commit, Repo
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 _DEFINING = (*YAML_SUFFIXES, TEMPLATE_SUFFIX, *QUERY_SUFFIXES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionPair:
+class RevisionPair(Value, kw_only=True):
     """A project at two revisions, with the definitions of files that differ."""
 
     before: Project

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 
-@dataclass(frozen=True, slots=True)
-class MovedDataset:
+class MovedDataset(Value):
     """What the commit brings of a dataset, on its head or in a `branch`: new blocks and records.
 
     `rewritten`: the history that the last commit had is no part of the new one; `gone`: the chain,
@@ -23,8 +21,7 @@ class MovedDataset:
     gone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Value):
     """What became of the chains: the new commit (`None`: Git had all), and where it was pushed."""
 
     datasets: tuple[MovedDataset, ...]
@@ -32,8 +29,7 @@ class Published:
     pushed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SharedBranch:
+class SharedBranch(Value):
     """A branch of datasets at a `remote`; `datasets` are those in it, `files` what moved."""
 
     branch: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -12,10 +11,10 @@ from odfbuild.project.model import Definition
 from odfbuild.project.source import TEMPLATE_SUFFIX
 from odfbuild.project.yaml.source import compose
 from odfbuild.project.yaml.version_1_1 import other_meaning
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class AmbiguousText:
+class AmbiguousText(Value):
     """Plain text at line and column (from 1) of a file, and what YAML 1.1 takes it for."""
 
     text: str

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.errors import Location
 from odfbuild.project.settings.lint import Rule
 from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Value):
     """What a rule found: where, how bad (`warn`, `error`), and what to do; `can_fix`: by `fix`."""
 
     rule: Rule

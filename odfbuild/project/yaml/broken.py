@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Value):
     """Where a parser gave up, and why in its words; `since` is where what it read began.
 
     Places are lines and columns, from 0.
@@ -23,8 +23,7 @@ class Stop:
     since: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Value):
     """What to tell: line and column count from 0."""
 
     message: str

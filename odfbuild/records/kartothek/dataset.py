@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Code, TableError
@@ -29,6 +28,7 @@ from odfbuild.records.kartothek.predicates import (
     unknown_column,
 )
 from odfbuild.store.place import Place
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +38,7 @@ _LIMIT = 1 << 32
 """Bytes that a file of a dataset may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Value):
     """A partition of one table: its label, the values of its keys, and its file."""
 
     label: str
@@ -47,8 +46,7 @@ class Partition:
     file: str
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Value):
     """The bytes of a metadata file, and which form they have."""
 
     data: bytes

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import TableError
 from odfbuild.records.kartothek.metadata import Embedded
 from odfbuild.records.kartothek.names import key_value
 from odfbuild.records.kartothek.schema import PARQUET, damaged
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,7 @@ _PARQUET: dict[str, Any] = {
 """Values are there once, labels often: each is written once for so many values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Value):
     """Pairs of a value of `column` and the label of a partition that holds it."""
 
     column: str

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from odfbuild.errors import TableError, missing_extra
 from odfbuild.records.kartothek.names import FORMS, check_files, checked_file
+from odfbuild.values import Value
 
 VERSION = 4
 Files = Mapping[str, str]
@@ -22,8 +23,7 @@ Embedded = Mapping[str, tuple[str, ...]]
 """An index in the metadata itself: labels by the text of a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Value):
     """A state of a dataset.
 
     `partitions` are files by label; `None` where they are to be listed, as older datasets have it.

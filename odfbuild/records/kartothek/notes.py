@@ -12,10 +12,11 @@ from __future__ import annotations
 import base64
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from odfbuild.records.kartothek.metadata import Files, Metadata
+from odfbuild.values import Value
 
 KEY = "odfbuild"
 _OWNER = "+odfbuild-"
@@ -42,8 +43,7 @@ def part(partitions: Mapping[str, Files], table: str) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class TableNote:
+class TableNote(Value):
     """A published table: its pin, the bytes of its schema, its indices, a digest of its part."""
 
     pin: str
@@ -52,8 +52,7 @@ class TableNote:
     part: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(Value):
     """Notes by table. `committed` is when odfbuild made the state; `None`: it did not."""
 
     tables: Mapping[str, TableNote] = field(default_factory=dict)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import TableError
+from odfbuild.values import Value
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ _FUNCTIONS = {
 OPERATORS = (*_FUNCTIONS, "in")
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Value):
     """One comparison. `values` are of the type of the column, one unless the operator is `in`.
 
     `nulls` says whether rows without a value fulfil it.

@@ -8,17 +8,17 @@ them; without a style sheet the drawing is black on white.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+
+from odfbuild.values import Value
 
 _CHARACTER, _HEIGHT, _BETWEEN, _GAP, _MARGIN = 7.3, 30, 14, 56, 8
 _LANE = 2
 _LONGEST = 34
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Value, kw_only=True):
     """A dataset in a drawing: where it leads to, its classes, and what is said beside its name."""
 
     name: str
@@ -59,8 +59,7 @@ def draw(nodes: Sequence[Node], inputs: Mapping[str, Iterable[str]], about: str)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Value):
     """Where lines from a dataset lead through a column."""
 
     source: str

@@ -26,7 +26,7 @@ def engine_of_answer(schema: pa.Schema) -> str | None:
 
 def render_answer(parts: Sequence[Path], schema: pa.Schema, limit: int | None) -> str:
     """A table of at most `limit` rows, whether there are more, and what answered if not Spark."""
-    table = _table(parts, schema)
+    table = read_answer(parts, schema)
     shown = table if limit is None else table.slice(0, limit)
     other = engine_of_answer(schema)
     by = f"\nAnswered by {other}." if other else ""
@@ -73,10 +73,6 @@ def _write_csv(parts: Sequence[Path], schema: pa.Schema, to: IO[bytes]) -> None:
 
 def read_answer(parts: Sequence[Path], schema: pa.Schema) -> pa.Table:
     """All rows."""
-    return _table(parts, schema)
-
-
-def _table(parts: Sequence[Path], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(list(_batches(parts, schema)), schema)
 
 

@@ -7,7 +7,6 @@ show records, so pages of a site ask `Showing` which datasets and columns may ap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.html import render_page
 from odfbuild.report.records.provenance import column_rows, notes_of, records_of, sample_of
 from odfbuild.report.records.table import cells, numeric_columns
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def _all(_: str, columns: Sequence[str]) -> Sequence[str]:
     return columns
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
+class _Branch(Value):
     """Records of one dataset in the tree, as text."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.site.paths import dataset_path
 from odfbuild.report.site.standing import Standing
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -43,8 +44,7 @@ _DRAWN = 12
 """Neighbours on either side in the drawing that needs no scripts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Value, kw_only=True):
     """A text of the dataset under a name, and whether more was left out."""
 
     name: str
@@ -74,8 +74,7 @@ def dataset_page(standing: Standing, page: Page) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleTable:
+class SampleTable(Value, kw_only=True):
     """Newest records and statistics of columns as text, and which columns hold numbers."""
 
     names: list[str]
@@ -167,8 +166,7 @@ def _lineage(page: Page) -> dict[str, Any] | None:
     return {"name": page.name, "edges": edges[:2000]} if edges else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeColumn:
+class MadeColumn(Value, kw_only=True):
     """A column that is made from another one, in several readers if they are of one template."""
 
     column: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -11,6 +10,7 @@ from odfbuild.errors import Code
 from odfbuild.sql.check.select import Select, names_in, outside_aggregates
 from odfbuild.sql.columns.of_query import owner_of
 from odfbuild.sql.query_text import is_aggregate
+from odfbuild.values import Value
 
 
 def check_groups(select: Select) -> None:
@@ -36,8 +36,7 @@ def check_groups(select: Select) -> None:
                 select.tell("E0501", message, help_, part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Value):
     """What an expression is made of, as far as it tells whether Spark takes another for the same.
 
     Spark knows many spellings of one thing: `extract(YEAR FROM x)` is `year(x)`, `nvl` is
@@ -78,8 +77,7 @@ _NAMES = "upper lower length abs year month quarter hour minute second date_trun
 _ONE_SPELLING = frozenset(_NAMES.split())
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
+class _Keys(Value):
     """What a SELECT groups by."""
 
     columns: frozenset[str]

@@ -9,7 +9,6 @@ understood, which the engine may settle.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from odfbuild.errors import Code
 from odfbuild.sql.dbt_words import INSTEAD_OF_DBT
 from odfbuild.sql.parsed import PIPE, SqlglotError, statements
 from odfbuild.sql.sql_words import Word, words_of
+from odfbuild.values import Value
 
 NOT_UNDERSTOOD = Code.QUERY_NOT_UNDERSTOOD
 _PAIRS = {")": "(", "]": "["}
@@ -42,8 +42,7 @@ _TRIED = 40
 """Repairs that are tried before a text counts as not understood."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Value):
     """What is wrong, from index `start` of the text for `length` characters, and what to do."""
 
     message: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -11,10 +10,10 @@ from odfbuild.sql import functions as lists
 from odfbuild.sql.columns.of_query import Sources, Within
 from odfbuild.sql.function_list import AGGREGATES
 from odfbuild.sql.query_text import is_unit
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Value):
     """One SELECT, what it reads, and who is told what is wrong: code, message, help, part."""
 
     node: exp.Select

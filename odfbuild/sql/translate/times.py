@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from odfbuild.values import Value
 
 _END = "(?!(?s:.))"
 """The end of a text. In Java `$` stands before a last line feed, too."""
@@ -52,8 +53,7 @@ _SPECIFIER = re.compile(r"%([-_0]?)(\.f|:z|.)|(.)", re.DOTALL)
 _DIGITS = frozenset("YymdeHIMS")
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Value):
     """A format of chrono: the regular expression of its texts, and the same in letters of Spark."""
 
     pattern: str

@@ -267,7 +267,7 @@ def test_a_deletion_or_restoration_that_is_cut_off_anywhere_loses_nothing(
     def cut_off(patch: pytest.MonkeyPatch) -> None:
         """Kill the process at one of the steps that make something durable."""
         left = [step]
-        for name in ("make_folder", "sync_folder"):
+        for name in ("make_folder", "sync"):
             original = getattr(deleted, name)
 
             def counted(*given: Any, original: Any = original) -> None:

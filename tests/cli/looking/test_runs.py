@@ -275,7 +275,7 @@ def test_the_log_says_how_far_the_engine_is_with_what_takes_long(tmp_path: Path)
         return now
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("odfbuild.apply.progress.SECONDS", 0.1)
+        patch.setattr("odfbuild.apply.run_log.SECONDS", 0.1)
         log.begin(2, ask)
         log.started("slow")
         while len(asked) < 3:

@@ -14,7 +14,7 @@ from odfbuild.ingest.fetch.database.changes.binlog.position import (
     place_in,
     place_of,
 )
-from odfbuild.ingest.fetch.database.changes.binlog.statements import Meaning, meaning_of
+from odfbuild.ingest.fetch.database.changes.binlog.stream import Meaning, meaning_of
 
 PLACES = st.builds(place_of, st.integers(1, 10**8), st.integers(4, 2**40 - 1))
 GTIDS = st.lists(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +25,10 @@ from odfbuild.odf.model.data import OffsetInterval
 from odfbuild.odf.model.messages import Watermark
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Value):
     """A folder for copies, and what Spark may read besides (`None`: anything)."""
 
     scratch: Path
@@ -127,8 +126,7 @@ def slices_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Slice:
+class _Slice(Value):
     path: Path
     first: int
     records: int

@@ -15,7 +15,7 @@ import os
 import struct
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +24,7 @@ from odfbuild.engine.contract import SliceFile
 from odfbuild.errors import EngineError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import Value
 
 _FORMAT = 1
 _HEAD = "odfbuild.json"
@@ -48,8 +49,7 @@ class Kept(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputState:
+class InputState(Value, kw_only=True):
     """An input as the last step left it.
 
     `next_offset` is that of the first record that was not read; `None`: nobody knows.
@@ -61,8 +61,7 @@ class InputState:
     slices: tuple[SliceFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Value):
     """What a checkpoint says of a file in it."""
 
     size: int
@@ -79,8 +78,7 @@ class Listed:
         return {"size": self.size, "sha256": self.sha256}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Value, kw_only=True):
     """What a step leaves to the next one.
 
     `query` identifies the transformation that it was made by, `schema` is that of the result: an

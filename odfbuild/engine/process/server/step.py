@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ from odfbuild.odf.schema.evolution import described_as, grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.odf.vocabulary import Vocabulary
 from odfbuild.sql.mode import Mode
+from odfbuild.values import Value
 
 LARGEST = 256 << 20
 """Bytes of earlier records in a checkpoint."""
@@ -99,8 +100,7 @@ def carry_out(
     return TransformResponseSuccess(new_offset_interval=interval, new_watermark=watermark)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Value):
     """A request with what is known from before it."""
 
     request: TransformRequest

@@ -8,13 +8,13 @@ has to give the plan that it was made of, after Spark's own optimiser (`sameResu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.connect.expression_text import Expressions, NotExpressible, column
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.results.frames import quote
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,8 +25,7 @@ OF_TASKS = "MapInArrow"
 """The node of records that tasks give, which no query has: a relation like any other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Value):
     """A relation of a plan, and under which names a text knows it and its columns."""
 
     view: str
@@ -34,8 +33,7 @@ class Relation:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanText:
+class PlanText(Value):
     """A query over `relations`; `plan` is what it was made of."""
 
     sql: str

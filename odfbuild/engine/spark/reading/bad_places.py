@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from itertools import islice
@@ -25,13 +24,13 @@ from odfbuild.engine.spark.results.hidden import SEPARATOR
 from odfbuild.errors import Location
 from odfbuild.odf.model import ReadStep, ReadStepCsv
 from odfbuild.records.uuids import is_uuid
+from odfbuild.values import Value
 
 FORM = "the form of the record"
 _TIME = pa.timestamp("us", "UTC")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Value):
     """How the records of a task came to be: what explaining a bad one needs.
 
     `text` is `None` where the source is no text, `columns` where the data decides its schema.
@@ -44,8 +43,7 @@ class Source:
     read: ReadCount | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(Value):
     """What Spark noticed of one record.
 
     `what` is the text of the record for the kind `row`; for `value` the column, the name of its

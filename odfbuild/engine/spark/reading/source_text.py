@@ -10,7 +10,6 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +17,7 @@ from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.csv_records import line_breaks, unfolded
 from odfbuild.engine.read_options import codec_of
 from odfbuild.errors import IngestError, Location
+from odfbuild.values import Value
 
 LONGEST_LINE = 64 << 20
 """Characters of a line; a longer one is a file of another kind, or would not fit in memory."""
@@ -27,8 +27,7 @@ _LONE = re.compile(r"\r(?!\n|\Z)")
 """A carriage return that is not half of a line end."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(Value):
     """A file in UTF-8 with one record a line.
 
     Line `n` of it is line `n` of the source, or its record `n` where records are not lines. If it

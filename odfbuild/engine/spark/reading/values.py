@@ -9,7 +9,6 @@ Source: RFC 3339; reference behaviour, read steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql.types import BinaryType, StringType, TimestampType
@@ -18,6 +17,7 @@ from odfbuild.engine.contract import LocalTimes
 from odfbuild.engine.spark.results.frames import literal, quote, sql_type, uuid_text
 from odfbuild.engine.spark.results.hidden import MISFIT, ROW, SEPARATOR
 from odfbuild.records.uuids import TEXT, Uuids
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,8 +35,7 @@ class Uuid(StringType):  # type: ignore[misc]
 UUID = Uuid()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeMismatch:
+class TypeMismatch(Value):
     """SQL for the condition under which a value of `column` is not of the type called `kind`.
 
     `value` is SQL for its text.

@@ -12,21 +12,20 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.engine.spark.internals import process as spark_process
 from odfbuild.engine.spark.session import class_archive
 from odfbuild.engine.spark.session.java import Java
 from odfbuild.errors import EngineProblem
+from odfbuild.values import Value
 
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120
 _LOOK_SECONDS = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
+class Gateway(Value):
     """A running JVM that waits for commands on `port`; ends when its standard input closes.
 
     One that leaves something behind does so then.

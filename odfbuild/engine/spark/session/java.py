@@ -6,17 +6,16 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import EngineProblem
+from odfbuild.values import Value
 
 MINIMUM_JAVA = 17
 _ANSWER_SECONDS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Java:
+class Java(Value):
     """A Java runtime: its folder, its version text, and who named it."""
 
     home: Path

@@ -11,12 +11,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox
 from odfbuild.engine.spark.session import confine
 from odfbuild.errors import EngineProblem
+from odfbuild.values import Value
 
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/dev/random"),
@@ -27,8 +27,7 @@ _SYSTEM = (
 """What programs need to run: their code, the kernel's files, and settings that hold no secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fences:
+class Fences(Value):
     """Which fences there are; `lacking` says why each of the others is not."""
 
     network: bool

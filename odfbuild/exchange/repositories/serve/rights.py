@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from odfbuild.errors import Errors, OdfbuildError, RepositoryError
 from odfbuild.ingest.secrets import resolve
 from odfbuild.project.settings.serving import Access
+from odfbuild.values import Value
 
 SHORTEST = 16
 """Characters of a token: shorter ones can be guessed."""
@@ -24,8 +24,7 @@ class MalformedToken(Exception):
     """The header `Authorization` holds no bearer token."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Value):
     """Who asks; `token` is what was shown, if anything was."""
 
     name: str

@@ -11,20 +11,19 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from odfbuild.errors import EnvironmentProblem, RepositoryError, missing_extra
 from odfbuild.project.model import Config
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from odfbuild.exchange.repositories.serve.handed import Taker
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(Value):
     """Where a server listens, and how clients call it."""
 
     host: str

@@ -55,6 +55,7 @@ from odfbuild.store.garbage import renew
 from odfbuild.store.signed_heads import keep_statement, seen_statement
 from odfbuild.store.stewardship import THERE, checked_statements
 from odfbuild.store.storage import ObjectKind
+from odfbuild.values import Value
 
 MOST_BLOCKS = 100_000
 """How many blocks a message of the Smart Transfer Protocol can be expected to hold."""
@@ -67,8 +68,7 @@ class Absent(Exception):
     """There is no dataset of that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Value):
     """A dataset in the list of all."""
 
     alias: str

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -65,6 +64,7 @@ from odfbuild.exchange.repositories.smart.messages import (
 from odfbuild.exchange.repositories.smart.objects import AT_ONCE, Transfers
 from odfbuild.odf.flatbuffers.reader import decode_place
 from odfbuild.odf.multihash import Multihash
+from odfbuild.values import Value
 
 _PAGE = 1_000
 """Objects that are asked for at once: signed URLs expire."""
@@ -368,8 +368,7 @@ class SmartDataset:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SmartOffer:
+class SmartOffer(Value):
     """What a server has behind a known block; see `Offer`."""
 
     head: Multihash

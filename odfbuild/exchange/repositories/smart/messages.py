@@ -13,7 +13,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -24,6 +24,7 @@ from odfbuild.odf.flatbuffers.reader import decode_block
 from odfbuild.odf.introspect import camel
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.storage import ObjectKind
+from odfbuild.values import Value
 
 VERSION = 1
 """The version of the protocol, which the header `x-odf-smtp-version` has."""
@@ -45,8 +46,7 @@ class Malformed(ValueError):
 # --- Parts of messages ---
 
 
-@dataclass(frozen=True, slots=True)
-class TransferPlan:
+class TransferPlan(Value):
     """How much a transfer is; duplicates among objects count."""
 
     num_blocks: int
@@ -69,8 +69,7 @@ class TransferPlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataBatch:
+class MetadataBatch(Value):
     """Blocks, oldest first, in a tar archive."""
 
     num_blocks: int = field(metadata={"also": "objectsCount"})
@@ -79,8 +78,7 @@ class MetadataBatch:
     encoding: str = "raw"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
+class ObjectReference(Value):
     """An object by its kind and hash."""
 
     object_type: Literal["DataSlice", "Checkpoint"]
@@ -98,16 +96,14 @@ class ObjectReference:
         return "data" if self.object_type == "DataSlice" else "checkpoints", self.physical_hash
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Value):
     """A header to send with a request for an object."""
 
     name: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class TransferUrl:
+class TransferUrl(Value):
     """Where an object is fetched from or sent to."""
 
     url: str
@@ -115,8 +111,7 @@ class TransferUrl:
     expires_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PullStrategy:
+class PullStrategy(Value):
     """How an object is fetched."""
 
     object_file: ObjectReference
@@ -124,8 +119,7 @@ class PullStrategy:
     pull_strategy: Literal["HttpDownload"] = "HttpDownload"
 
 
-@dataclass(frozen=True, slots=True)
-class PushStrategy:
+class PushStrategy(Value):
     """How an object is sent, or that it is there already."""
 
     object_file: ObjectReference
@@ -136,8 +130,7 @@ class PushStrategy:
 # --- Pull ---
 
 
-@dataclass(frozen=True, slots=True)
-class PullRequest:
+class PullRequest(Value):
     """Ask for the blocks of `(begin_after, stop_at]`."""
 
     begin_after: Multihash | None = None
@@ -145,34 +138,29 @@ class PullRequest:
     force_update_if_diverged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PullResponse:
+class PullResponse(Value):
     """What would come."""
 
     transfer_plan: TransferPlan = field(metadata={"also": "sizeEstimation"})
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Value):
     """A message without content."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullMetadataResponse:
+class PullMetadataResponse(Value):
     """The blocks."""
 
     blocks: MetadataBatch
 
 
-@dataclass(frozen=True, slots=True)
-class PullObjectsRequest:
+class PullObjectsRequest(Value):
     """Ask where objects are fetched from."""
 
     object_files: tuple[ObjectReference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PullObjectsResponse:
+class PullObjectsResponse(Value):
     """Where each of them is, in the same order."""
 
     object_transfer_strategies: tuple[PullStrategy, ...]
@@ -181,8 +169,7 @@ class PullObjectsResponse:
 # --- Push ---
 
 
-@dataclass(frozen=True, slots=True)
-class PushRequest:
+class PushRequest(Value):
     """Offer blocks that go on from `current_head`."""
 
     transfer_plan: TransferPlan = field(metadata={"also": "sizeEstimation"})
@@ -191,30 +178,26 @@ class PushRequest:
     visibility_for_created_dataset: Literal["Private", "Public", "private", "public"] = "Private"
 
 
-@dataclass(frozen=True, slots=True)
-class PushMetadataRequest:
+class PushMetadataRequest(Value):
     """The blocks."""
 
     new_blocks: MetadataBatch
 
 
-@dataclass(frozen=True, slots=True)
-class PushObjectsRequest:
+class PushObjectsRequest(Value):
     """Ask where objects are to be sent; `is_truncated`: more are asked for after these."""
 
     object_files: tuple[ObjectReference, ...]
     is_truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PushObjectsResponse:
+class PushObjectsResponse(Value):
     """Where each of them is to be sent, in the same order."""
 
     object_transfer_strategies: tuple[PushStrategy, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Uploading:
+class Uploading(Value):
     """How many objects have been sent; `None`: all of them."""
 
     sent: int | None
@@ -237,8 +220,7 @@ class Uploading:
         return {"details": "Complete" if self.sent is None else running}
 
 
-@dataclass(frozen=True, slots=True)
-class PushComplete:
+class PushComplete(Value):
     """All was sent: commit it. `info`: files of the dataset as base64, which only we send."""
 
     info: Mapping[str, str] = field(default_factory=dict)
@@ -247,43 +229,37 @@ class PushComplete:
 # --- Refusals ---
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidInterval:
+class InvalidInterval(Value):
     """`tail` is not in the history of `head`."""
 
     head: Multihash
     tail: Multihash
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidHead:
+class InvalidHead(Value):
     """The dataset has another head: `expected_head` is the server's, `actual_head` the client's."""
 
     actual_head: Multihash | None = None
     expected_head: Multihash | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SeedBlockOverwriteRestricted:
+class SeedBlockOverwriteRestricted(Value):
     """A dataset of another identity or kind must not replace this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefCollision:
+class RefCollision(Value):
     """The server has this identity under another name."""
 
     dataset_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class NameCollision:
+class NameCollision(Value):
     """The server has another dataset of this name."""
 
     dataset_alias: str
 
 
-@dataclass(frozen=True, slots=True)
-class Internal:
+class Internal(Value):
     """Anything else; `phase` says of which flow and step."""
 
     phase: Mapping[str, Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 
@@ -24,12 +24,12 @@ from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
 from odfbuild.ingest.secrets import remember_password, resolve_address
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import FetchStepEthereumLogs, SourceState
+from odfbuild.values import Value
 
 _STATE = re.compile(r"(\d+)@(?:0x)?([0-9a-fA-F]{64})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(Value):
     """Entries of the blocks `first` to `last`."""
 
     first: int

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from odfbuild.errors import InDefinition, IngestError, missing_extra
 from odfbuild.ingest.fetch.ethereum.log import Log
+from odfbuild.values import Value
 
 _SIGNATURE = re.compile(r"(?:event\s+)?([A-Za-z_$][\w$]*)\s*\((.*)\)\s*;?", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
@@ -26,8 +26,7 @@ _SIMPLE = {"bool": pa.bool_(), "string": pa.string()}
 _WIDEST = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Type:
+class _Type(Value):
     """A type as the selector spells it, and the column that holds its values."""
 
     canonical: str
@@ -39,15 +38,13 @@ class _Type:
         return self.canonical in ("string", "bytes") or self.canonical[-1] in ")]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Parameter:
+class _Parameter(Value):
     name: str
     type: _Type
     indexed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Value):
     """An event; `selector` is the first topic of its log entries."""
 
     signature: str

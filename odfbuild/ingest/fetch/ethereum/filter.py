@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import InDefinition, IngestError
 from odfbuild.ingest.fetch.ethereum.event import parse_event
 from odfbuild.ingest.fetch.ethereum.log import COLUMNS, TOPICS, Log
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -35,8 +35,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FileAccess:
+class FileAccess(Value):
     """Entries that the node is asked for: blocks `first` to `last`, and values of columns."""
 
     first: int = 0
@@ -70,8 +69,7 @@ class FileAccess:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilter:
+class LogFilter(Value):
     """`accepts` is the condition (`None`: unknown, which is no); `reach` covers what it accepts."""
 
     accepts: Callable[[Log], bool | None]

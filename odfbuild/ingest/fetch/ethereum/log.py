@@ -6,10 +6,11 @@ Source: Ethereum JSON-RPC, `eth_getLogs`; reference behaviour, columns of `Ether
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+
+from odfbuild.values import Value
 
 TOPICS = ("topic0", "topic1", "topic2", "topic3")
 
@@ -29,8 +30,7 @@ COLUMNS = pa.schema(
 """What each entry has, in this order; `event` comes after it where a signature is given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class Log(Value, kw_only=True):
     """One entry. `block_timestamp` is in seconds since 1970; many nodes do not tell it."""
 
     block_number: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.inspect.data_diff.model import (
@@ -17,6 +16,7 @@ from odfbuild.inspect.data_diff.model import (
     SchemaDifference,
 )
 from odfbuild.report.forms.words import size
+from odfbuild.values import Value
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ _WIDEST = 60
 """Values are cut after so many characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleView:
+class SampleView(Value):
     """A record: its sign, its key, and what is in its other columns, before and after."""
 
     sign: str
@@ -41,8 +40,7 @@ class SampleView:
         return ", ".join(_cell(*each) for each in self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class DiffView:
+class DiffView(Value):
     """A dataset; `rates` are columns, numbers and shares."""
 
     name: str

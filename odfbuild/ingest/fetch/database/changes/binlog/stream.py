@@ -5,14 +5,14 @@ Source: MariaDB documentation, "Replication Protocol". Needs the extra `database
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 
 from odfbuild.errors import missing_extra
 from odfbuild.ingest.fetch.database.changes.binlog.position import file_and_offset, place_in
-from odfbuild.ingest.fetch.database.changes.binlog.statements import meaning_of
 from odfbuild.ingest.fetch.database.changes.binlog.values import (
     NotInLogError,
     relation_column,
@@ -132,3 +132,38 @@ def _row(event: Any, values: Mapping[str, Any], nulls: Mapping[str, str]) -> Row
     return tuple(
         text_of(values[each.name], each, nulls.get(each.name, "")) for each in event.columns
     )
+
+
+Meaning = Literal["within", "commit", "unclear"]
+"""`within` a transaction, the `commit` of one, which may be all of it, or `unclear`."""
+
+_COMMENT = re.compile(r"(?:\s|--[ \t][^\n]*(?:\n|$)|/\*(?![!M]).*?\*/)+", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z]+")
+_WITHIN = {"BEGIN", "START", "SAVEPOINT", "RELEASE"}
+_OF_OTHERS = frozenset(
+    {
+        *("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE"),
+        *("ANALYZE", "OPTIMIZE", "REPAIR", "FLUSH"),
+    }
+)
+"""Statements that change the table only if they name it."""
+
+
+def meaning_of(statement: str, table: str) -> Meaning:
+    """What a statement means for changes of `table`, which is its name without the database."""
+    begin = _COMMENT.match(statement)
+    found = _WORD.match(statement, begin.end() if begin else 0)
+    word = found[0].upper() if found else ""
+    if word in _WITHIN:
+        return "within"
+    if word == "COMMIT":
+        return "commit"
+    if word in _OF_OTHERS and not names(statement, table):
+        return "commit"
+    return "unclear"
+
+
+def names(statement: str, table: str) -> bool:
+    """Whether a name stands in a statement as a word, in any case of letters."""
+    spelled = "|".join(re.escape(each) for each in (table, table.replace("`", "``")))
+    return re.search(rf"(?<!\w)(?:{spelled})(?!\w)", statement, re.IGNORECASE) is not None
