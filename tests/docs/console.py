@@ -101,7 +101,8 @@ def _run(text: str, folder: Path, last_code: int, programs: Path) -> tuple[str, 
         "NO_COLOR": "1",
         "COLUMNS": "100",
     }
-    if programs == BINARY.parent and _NO_SHELL.fullmatch(text):
+    installed = programs == BINARY.parent and "BASH_ENV" not in environment
+    if installed and _NO_SHELL.fullmatch(text):
         said = forked(folder, shlex.split(text)[1:], environment)
         return said.text.rstrip(), said.code
     done = subprocess.run(
