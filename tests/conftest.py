@@ -82,6 +82,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def pytest_unconfigure() -> None:
+    """Let libraries that look for leaks at the end of a process find none."""
+    gc.unfreeze()
+
+
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     """Name bytes by their argument: an archive holds the second that it was made in.
 
