@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -69,6 +70,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in slow]
     long = {item.path for item in items if any(map(item.get_closest_marker, ("spark", "long")))}
     items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish() -> None:
+    """Let Python look for garbage less often, and never through what was collected.
+
+    With thousands of tests in memory that is a tenth of the time of those without Spark.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+def pytest_unconfigure() -> None:
+    """Let libraries that look for leaks at the end of a process find none."""
+    gc.unfreeze()
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:

@@ -155,10 +155,11 @@ def _run(
     return run(arguments)
 
 
-def _import_what_a_run_imports() -> None:
+def import_what_a_run_imports() -> None:
     """Learn from a run in a fork which modules to have here, so that no fork imports them again."""
     reading, writing = os.pipe()
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         try:
             with tempfile.TemporaryDirectory() as folder:
                 _run(
@@ -177,10 +178,11 @@ def _import_what_a_run_imports() -> None:
         for name in pipe.read().split():
             with contextlib.suppress(ImportError):
                 importlib.import_module(name.lstrip("."))
+    os.waitpid(child, 0)
 
 
 def _serve() -> None:
-    _import_what_a_run_imports()
+    import_what_a_run_imports()
     for module in sys.argv[1:]:
         if module != "--spark":
             importlib.import_module(module)

@@ -1,7 +1,8 @@
-"""The installed program itself, in a pipe and on a terminal."""
+"""The program itself: in a pipe, as a fork that has all imports, and on a terminal as installed."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import pty
 import re
@@ -10,8 +11,12 @@ import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Timer
+
+from odfbuild.cli.main import main
+from tests.forks import FORKS
 
 BINARY = Path(sys.executable).with_name("odfbuild")
 ANSI = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
@@ -46,10 +51,13 @@ class Said:
 
 def in_pipe(folder: Path, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Said:
     """Run the program in `folder` with its output in a pipe."""
-    done = subprocess.run(
+    variables = {**ENVIRONMENT, **(env or {})}
+    if "PYTHONPATH" not in (env or {}):
+        return forked(folder, arguments, variables)
+    done = subprocess.run(  # It imports something else.
         [BINARY, *arguments],
         cwd=folder,
-        env={**ENVIRONMENT, **(env or {})},
+        env=variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -57,6 +65,42 @@ def in_pipe(folder: Path, arguments: Sequence[str], env: Mapping[str, str] | Non
         check=False,
     )
     return Said(done.returncode, done.stdout.decode())
+
+
+def forked(folder: Path, arguments: Sequence[str], variables: Mapping[str, str]) -> Said:
+    """The same with these variables alone.
+
+    Imports take four fifths of the time of most commands, and are the same for all.
+    """
+    ours, theirs = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_run, args=(folder, arguments, variables, theirs))
+    process.start()
+    theirs.close()
+    stop = Timer(400, process.kill)
+    stop.start()
+    with ours:
+        text = b"".join(iter(lambda: os.read(ours.fileno(), 65_536), b""))
+    process.join()
+    stop.cancel()
+    assert process.exitcode is not None
+    return Said(process.exitcode, text.decode())
+
+
+def _run(
+    folder: Path, arguments: Sequence[str], variables: Mapping[str, str], output: Connection
+) -> None:
+    """In the fork: be the program."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    for stream in (1, 2):
+        os.dup2(output.fileno(), stream)
+    output.close()
+    sys.argv = [str(BINARY), *arguments]
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()
 
 
 def on_terminal(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.version import __version__
-from tests.docs.console import commands, run_all
+from tests.docs.console import Command, commands, run_all
 from tests.docs.environments import ROOT, run
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -57,9 +57,10 @@ def test_the_tutorial_does_what_it_says_and_needs_spark_only_for_records(
 ) -> None:
     """From nothing to a merged pull request, by the page alone.
 
-    As where CI plans and another machine builds: the same chains, two installations.
+    As where CI plans and another machine builds: the same chains, two installations. That machine
+    has a resident engine.
     """
-    listed = commands(TUTORIAL)
+    listed = [*commands(TUTORIAL), Command("odfbuild engine stop", "")]
     said = {word for command in listed for word in command.text.split()}
     assert {"init", "new", "plan", "apply", "git", "verify"} <= said
     programs = tmp_path / "programs"
@@ -67,8 +68,9 @@ def test_the_tutorial_does_what_it_says_and_needs_spark_only_for_records(
     program = programs / "odfbuild"
     program.write_text(
         "#!/bin/sh\n"
+        "export ODFBUILD_RESIDENT=auto ODFBUILD_IDLE_MINUTES=2\n"
         'case "$1" in\n'
-        f'apply | tail | verify) exec {builder}/odfbuild "$@" ;;\n'
+        f'apply | tail | verify | engine) exec {builder}/odfbuild "$@" ;;\n'
         f'*) exec {planner}/odfbuild "$@" ;;\n'
         "esac\n"
     )

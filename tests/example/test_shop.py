@@ -46,6 +46,9 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     (folder / "examples").symlink_to(ROOT / "examples")
     monkeypatch.setenv("BASH_ENV", str(tmp_path / "shop" / "env.sh"))
+    # Spark starts once for them, and not once for each.
+    monkeypatch.setenv("ODFBUILD_RESIDENT", "auto")
+    monkeypatch.setenv("ODFBUILD_IDLE_MINUTES", "2")
     yield folder
     started = tmp_path / "shop.pid"
     if started.exists():
@@ -62,6 +65,8 @@ def test_two_days_of_the_shop_go_as_its_page_shows_and_chains_say_what_servers_s
     chains_say_what_servers_say(project, days=(1,))
     assert run_all(second, project) == []
     chains_say_what_servers_say(project, days=(1, 2))
+    stopped = Command("odfbuild engine stop", "")
+    assert run_all([stopped], project) == []
     assert run_all(end, project.parent / "odfbuild") == []
     assert scratch_folders() == left
 

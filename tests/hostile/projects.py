@@ -241,11 +241,7 @@ def commands_to_the_runner(tiny: Tiny) -> None:
     define(tiny, "x.yaml", 'kind: "a\\n::set-output name=plan_digest::forged\\n::add-mask::b"\n')
 
 
-PROJECTS: tuple[Make, ...] = (
-    a_bare_repository_inside,
-    includes_of_the_token_of_the_job,
-    includes_of_hidden_files,
-    definitions_that_are_links_to_hidden_files,
+COSTLY: tuple[Make, ...] = (
     blank_lines_before_a_template,
     many_openings_of_expressions,
     a_text_of_gigabytes,
@@ -264,6 +260,14 @@ PROJECTS: tuple[Make, ...] = (
     a_query_of_megabytes,
     links_in_a_loop,
     links_that_double,
+)
+"""Endless work."""
+PROJECTS: tuple[Make, ...] = (
+    a_bare_repository_inside,
+    includes_of_the_token_of_the_job,
+    includes_of_hidden_files,
+    definitions_that_are_links_to_hidden_files,
+    *COSTLY,
     a_pipe_as_definition,
     pipes_and_devices_as_a_cache,
     devices_as_definitions,

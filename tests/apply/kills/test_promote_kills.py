@@ -67,9 +67,14 @@ def rebuilt(killer: Killer, root: Path) -> Tiny:
     return tiny
 
 
-@pytest.mark.parametrize("prepare", [unmoved, moved, rebuilt], ids=lambda f: f.__name__)
+PREPARED: list[Callable[[Killer, Path], Tiny]] = [unmoved, moved, rebuilt]
+
+
+@pytest.mark.parametrize("prepare", PREPARED, ids=lambda f: f.__name__)
+# Each in turn begins at another step: together they come to all kinds.
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_promotion_killed_at_any_step_is_completed_by_the_next(
-    tmp_path: Path, killer: Killer, prepare: Callable[[Killer, Path], Tiny]
+    tmp_path: Path, killer: Killer, prepare: Callable[[Killer, Path], Tiny], every: int
 ) -> None:
     before = prepare(killer, tmp_path / "before")
     old = before.workspace().heads()
@@ -82,7 +87,7 @@ def test_a_promotion_killed_at_any_step_is_completed_by_the_next(
     expected = undisturbed.state()
     assert "extra" in expected
     seen = set()
-    for kill_at in range(steps):
+    for kill_at in range(PREPARED.index(prepare) % every, steps, every):
         tiny = Tiny(shutil.copytree(before.root, tmp_path / str(kill_at)))
         assert killer.run(tiny.root, *arguments, kill_at=kill_at) == (KILLED, kill_at)
         seen.add(all_or_nothing(tiny, old))

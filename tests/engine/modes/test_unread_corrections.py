@@ -15,7 +15,7 @@ from odfbuild.records.corrected import corrected_columns
 from odfbuild.sql.increments import parts
 from odfbuild.store.corrections import keep_corrections
 from tests.engine.inputs import sql
-from tests.engine.modes.test_affected_keys import BLOCKS, EVENTS, PEOPLE
+from tests.engine.modes.test_affected_keys import BLOCKS, EVENTS, PEOPLE, seeds
 from tests.engine.stepwise import VOCAB, Derived, Source, millis
 
 pytestmark = pytest.mark.spark
@@ -97,7 +97,7 @@ def compared(engine: Engine, folder: Path, query: str, sources: Sequence[Source]
     assert [f.read_bytes() for f in part.files] == [f.read_bytes() for f in whole.files]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize("query", QUERIES)
 def test_slices_are_those_of_steps_over_all_records(
     spark_engine: Engine, tmp_path: Path, query: str, seed: int

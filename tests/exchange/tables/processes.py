@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Mapping
 from multiprocessing.process import BaseProcess
@@ -10,26 +9,8 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    [
-        "deltalake",
-        "pandas",
-        "pyiceberg.catalog.sql",
-        "s3fs",
-        "odfbuild.apply.recorded",
-        "odfbuild.cli.main",
-        "odfbuild.cli.apply",
-        "odfbuild.engine.spark.engine",
-        "odfbuild.exchange.tables.delta",
-        "odfbuild.exchange.tables.iceberg",
-        "odfbuild.exchange.tables.kartothek.format",
-        "odfbuild.exchange.tables.parquet",
-        "odfbuild.exchange.tables.publish",
-        "tests.apply.plain_engine",
-        __name__,
-    ]
-)
+from tests.forks import FORKS
+
 SECONDS = 60
 
 
@@ -38,7 +19,7 @@ def start(
 ) -> BaseProcess:
     """An apply of the project in `root`; with `meet` it waits there before it commits a table."""
     environment = {**os.environ, **(variables or {})}
-    process = PROCESSES.Process(target=_apply, args=(environment, root, meet))
+    process = FORKS.Process(target=_apply, args=(environment, root, meet))
     process.start()
     return process
 

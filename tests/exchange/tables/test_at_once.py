@@ -14,8 +14,9 @@ from odfbuild.project.tables import Table
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.exchange.tables.open_tables import parts, pin, table, values
-from tests.exchange.tables.processes import PROCESSES, SECONDS, ended, start
+from tests.exchange.tables.processes import SECONDS, ended, start
 from tests.exchange.tables.tables import FORMATS, Format
+from tests.forks import FORKS
 
 MANY = 50
 
@@ -34,8 +35,8 @@ def remember_many(root: Path, mine: str, together: Barrier) -> None:
 
 def test_what_two_processes_remember_at_once_is_all_there(tmp_path: Path) -> None:
     root = Tiny.fresh(tmp_path / "p").root
-    together = PROCESSES.Barrier(2)
-    made = [PROCESSES.Process(target=remember_many, args=(root, m, together)) for m in "ab"]
+    together = FORKS.Barrier(2)
+    made = [FORKS.Process(target=remember_many, args=(root, m, together)) for m in "ab"]
     for each in made:
         each.start()
     assert [ended(each) for each in made] == [0, 0]
@@ -54,8 +55,8 @@ def first_tables(folder: Path, mine: str, together: Barrier) -> None:
 
 
 def test_the_first_two_tables_of_a_catalogue_can_be_made_at_once(tmp_path: Path) -> None:
-    together = PROCESSES.Barrier(2)
-    made = [PROCESSES.Process(target=first_tables, args=(tmp_path, m, together)) for m in "ab"]
+    together = FORKS.Barrier(2)
+    made = [FORKS.Process(target=first_tables, args=(tmp_path, m, together)) for m in "ab"]
     for each in made:
         each.start()
     assert [ended(each) for each in made] == [0, 0]
@@ -83,7 +84,7 @@ def test_of_two_applies_that_publish_one_table_at_once_one_is_first_and_nothing_
         assert ended(start(tiny.root)) == 0
         config.write_text(f"{without}  tables: [{entry}]\n")
         assert odfbuild("plan", "--detailed-exitcode").code == 2
-        meet = PROCESSES.Barrier(2)
+        meet = FORKS.Barrier(2)
         codes = [ended(each) for each in [start(tiny.root, meet=meet) for _ in range(2)]]
         assert sorted(codes) == [0, 5], [each.read_text() for each in tiny.root.glob("*.log")]
         for reader in format.readers.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -18,13 +17,12 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store import place
 from odfbuild.store.dataset import DatasetStore
 from tests.exchange.repositories.publishing import objects_of, publication, tree
+from tests.forks import FORKS
 from tests.servers.objects import BUCKET, s3_endpoint
 from tests.store.chains import add_slice, create, info, workspace
 
 NAME = "org.example.prices"
 SECONDS = 300
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["s3fs", "odfbuild.exchange.repositories.open", __name__])
 WRITES = ("upload", "write", "swap")
 
 
@@ -86,7 +84,7 @@ def killed_at_every_step(
     for step in range(1, 100):
         for behind in (False, True) if late else (False,):
             empty()
-            child = PROCESSES.Process(
+            child = FORKS.Process(
                 target=push,
                 args=(dict(os.environ), store.path, address, expected, step, behind),
             )

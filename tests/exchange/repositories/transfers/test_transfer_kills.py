@@ -105,19 +105,20 @@ def push_reset(made: Scene) -> tuple[str, ...]:
     return (*command, "--allow", "reset:prices")
 
 
-@pytest.mark.parametrize(
-    "prepare",
-    [
-        pull_new,
-        pull_update,
-        pull_reset,
-        push_update,
-        push_reset,
-    ],
-    ids=lambda prepare: prepare.__name__,
-)
+PREPARED: list[Callable[[Scene], tuple[str, ...]]] = [
+    pull_new,
+    pull_update,
+    pull_reset,
+    push_update,
+    push_reset,
+]
+
+
+@pytest.mark.parametrize("prepare", PREPARED, ids=lambda prepare: prepare.__name__)
+# Each in turn begins at another step: together they come to all kinds.
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_transfer_that_is_killed_at_any_step_is_completed_by_the_same_command(
-    tmp_path: Path, killer: Killer, prepare: Callable[[Scene], tuple[str, ...]]
+    tmp_path: Path, killer: Killer, prepare: Callable[[Scene], tuple[str, ...]], every: int
 ) -> None:
     before = scene(tmp_path / "before")
     command = prepare(before)
@@ -127,7 +128,7 @@ def test_a_transfer_that_is_killed_at_any_step_is_completed_by_the_same_command(
     heads = {str(side.head()) for each in (before, whole) for side in each.sides} | {"None"}
     assert whole.here.head() == whole.there.head()
     assert steps > 5
-    for kill_at in range(steps):
+    for kill_at in range(PREPARED.index(prepare) % every, steps, every):
         again = before.copied(tmp_path / f"killed at {kill_at}")
         assert killer.run(again.root, *command, kill_at=kill_at, also=REPOSITORY)[0] == KILLED
         for side in again.sides:
