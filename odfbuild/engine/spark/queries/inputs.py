@@ -5,6 +5,7 @@ Sources: Open Data Fabric, "Retractions and corrections"; RFC-015.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.present import write_state
+from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.frames import marked, quote, read_slices, union
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.vocabulary import Vocabulary
@@ -79,14 +82,24 @@ def state(
     """What all records of an input up to its newest amount to, in any order.
 
     `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
-    With `scratch`, few are handed over.
+    With `scratch`, few are handed over, and Arrow finds out about inputs that fit in memory.
     """
+    takes_back = has_operations(files, each.vocab)
+    if takes_back and scratch is not None and may_be_kept(each) and computes_here(spark):
+        target = Path(tempfile.mkdtemp(dir=scratch)) / "state.parquet"
+        if write_state(each, files, target):
+            return read_slices(spark, (target,), each.schema, each.vocab, scratch)
     frame = upto_last(read_slices(spark, files, each.schema, each.vocab, scratch), each)
-    if not has_operations(files, each.vocab):
+    if not takes_back:
         return frame
     is_long = each.last is not None and each.last >= LONG
     fold = _folded_where_taken if is_long else folded
     return marked(fold(frame, each.vocab), each.schema)
+
+
+def may_be_kept(each: InputSlices) -> bool:
+    """Whether what is found of an input may be used again; proofs read slices, by Spark alone."""
+    return each.copies.side_cars is not None
 
 
 def weight(vocab: Vocabulary) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.contract import TransformTask
 from odfbuild.engine.spark.queries.findings import Step
 from odfbuild.engine.spark.queries.modes import changelog
+from odfbuild.engine.spark.queries.shared_states import shared_states
 from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.session.limits import files_read
@@ -37,6 +38,7 @@ def history_views(spark: SparkSession, task: TransformTask, scratch: Path | None
 
 def tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
     """Set up the session for the files that a result is made of; returns them."""
-    files = files_read(frame, task)
+    shared = shared_states(frame.sparkSession)
+    files = files_read(frame, task, None if shared is None else shared.folder)
     few.tune(frame.sparkSession, files)
     return files

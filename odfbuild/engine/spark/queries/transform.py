@@ -22,6 +22,7 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.status import CANCELLED, fault_of
 from odfbuild.engine.spark.queries.changes_of_parts import changes_of_parts
 from odfbuild.engine.spark.queries.checked import checked, found_before, known_plan, known_result
+from odfbuild.engine.spark.queries.few_changes import few_changes
 from odfbuild.engine.spark.queries.findings import Report
 from odfbuild.engine.spark.queries.foreign import in_spark
 from odfbuild.engine.spark.queries.inputs import has_operations
@@ -249,6 +250,12 @@ def _changelog(
         plan, result = result_of(spark, steps_of(task.transform))
     of_groups = None if totals is None else _of_groups(totals, plan, task)
     result = committed_form(result if of_groups is None else of_groups, micros)
+    parts = None
+    has_collation = any(is_collated(each) for each in plan.output)
+    if task.previous() and of_groups is None and not has_collation:
+        parts = few_changes(result, task, schema, key_of(plan))
+    if parts is not None:
+        return (parts, read), extent
     if task.previous() or of_groups is not None:
         before = changelog.committed(spark, task, schema) if task.previous() else None
         frame = changelog.difference(result, before)

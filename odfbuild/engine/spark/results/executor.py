@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
-from odfbuild.engine.spark.internals.catalyst import plan_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.counted import write_counted
 
@@ -77,11 +76,10 @@ def computes_here(spark: SparkSession) -> bool:
     return spark not in _others
 
 
-def in_one_part(frame: DataFrame) -> Node:
+def in_one_part(spark: SparkSession, plan: Node) -> Node:
     """The plan of few records in one partition; of more, or if computed elsewhere, as it is."""
-    spark = frame.sparkSession
-    here = computes_here(spark) and few.is_short(spark)
-    return few.in_one_part(frame) if here else plan_of(frame)
+    here = computes_here(spark) and few.is_one_task(spark)
+    return few.in_one_part(spark, plan) if here else plan
 
 
 def why_here(spark: SparkSession) -> str:

@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 
     from odfbuild.engine.spark.internals.node import Node
 
-_FEW_BYTES = 2 << 20
-"""Input files up to this size, about 100 000 records, are read and grouped by one task."""
-_COLLECTED_ROWS = 20_000
+_FEW_BYTES = 8 << 20
+"""Input files up to this size, a few 100 000 records, are read and grouped by one task."""
+COLLECTED_ROWS = 20_000
 """Up to so many rows of each partition are collected; more would take memory, so Spark writes
 them.
 """
 MARK = "odfbuild.few"
 """Setting of a session: whether its results are collected."""
+_LEAVES = "spark.sql.leafNodeDefaultParallelism"
 _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.leafNodeDefaultParallelism": "1",
+    _LEAVES: "1",
+    # Spark would hold each plan that its optimiser makes against the one before.
+    "spark.sql.lightweightPlanChangeValidation": "false",
 }
 _INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
@@ -74,10 +77,17 @@ def is_short(spark: SparkSession) -> bool:
     return marked == "true"
 
 
-def in_one_part(frame: DataFrame) -> Node:
+def is_one_task(spark: SparkSession) -> bool:
+    """Whether one task reads and groups what a request of this session reads."""
+    parts: str | None = spark.conf.get(_LEAVES, None)
+    return parts == _ONE_TASK[_LEAVES]
+
+
+def in_one_part(spark: SparkSession, plan: Node) -> Node:
     """Few records in one partition: nothing has to be exchanged to join, group or sort them."""
-    set_up(frame.sparkSession, _IN_ONE_PART)
-    return Catalyst(frame.sparkSession).build.in_one_part(plan_of(frame))
+    if is_short(spark):
+        set_up(spark, _IN_ONE_PART)
+    return Catalyst(spark).build.in_one_part(plan)
 
 
 def collect(frame: DataFrame, folder: Path) -> bool:
@@ -120,10 +130,19 @@ def few_records(frame: DataFrame, scratch: Path) -> pa.Table | None:
     """
     if not is_short(frame.sparkSession):
         return None
+    return bounded_records(bounded(frame), scratch)
+
+
+def bounded(frame: DataFrame) -> DataFrame:
+    """`frame` with so many records of each partition that one can tell whether there are few."""
     catalyst = Catalyst(frame.sparkSession)
-    limited = catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan_of(frame))
-    bounded = catalyst.frame(limited)
-    found = computed(bounded, scratch)
+    limited = catalyst.build.limit_of_each_partition(COLLECTED_ROWS + 1, plan_of(frame))
+    return catalyst.frame(limited)
+
+
+def bounded_records(frame: DataFrame, scratch: Path) -> pa.Table | None:
+    """The records of a frame that is `bounded`, unless these are too many."""
+    found = computed(frame, scratch)
     if found is None:
-        found = collected(bounded, scratch)
-    return found if found.num_rows <= _COLLECTED_ROWS else None
+        found = collected(frame, scratch)
+    return found if found.num_rows <= COLLECTED_ROWS else None

@@ -67,8 +67,11 @@ def _too_long(dataset: str, seconds: float) -> QueryError:
     )
 
 
-def files_read(frame: DataFrame, task: TransformTask) -> set[Path]:
-    """What the plan of `frame` reads; `QueryError` E0504 for other files than those of `task`."""
+def files_read(frame: DataFrame, task: TransformTask, beside: Path | None = None) -> set[Path]:
+    """What the plan of `frame` reads; `QueryError` E0504 for other files than those of `task`.
+
+    What stands in for inputs is in its scratch folder, or in the folder `beside`.
+    """
     if Catalyst(frame.sparkSession).is_at_hand(plan_of(frame)):
         return set()  # Spark itself plans all of it to tell
     read = {Path(unquote(urlparse(uri).path)).resolve() for uri in frame.inputFiles()}
@@ -77,6 +80,8 @@ def files_read(frame: DataFrame, task: TransformTask) -> set[Path]:
         known = [*task.result_files(), *(file for each in task.inputs for file in each.all_files())]
         slices = [one.path for each in task.inputs for one in (*each.earlier(), *each.slices)]
         others -= {file.resolve() for file in (*known, *slices)}
+        made = [folder.resolve() for folder in (task.scratch, beside) if folder is not None]
+        others = {file for file in others if not any(map(file.is_relative_to, made))}
     if others:
         raise QueryError(
             f"the query would read {min(others)}, which holds no records of its inputs",

@@ -20,6 +20,7 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.inputs import state, weight
 from odfbuild.engine.spark.queries.modes import corrections
+from odfbuild.engine.spark.queries.shared_states import state_plan
 from odfbuild.engine.spark.results.executor import in_one_part, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_schema
 from odfbuild.engine.spark.results.order import time_first, total_order
@@ -40,8 +41,10 @@ def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = 
 
     With a folder `scratch`, few records pass through it.
     """
-    frame = state(spark, each, each.all_files(), scratch)
-    plan = plan_of(frame) if scratch is None else in_one_part(frame)
+    if scratch is None:
+        plan = plan_of(state(spark, each, each.all_files()))
+    else:
+        plan = in_one_part(spark, state_plan(spark, each, scratch))
     Catalyst(spark).show_plan(plan, each.alias)
 
 
