@@ -200,11 +200,8 @@ class Audit(Value):
             yield [converted(each, scope, convert, folder) for each in files]
 
     def _values(self, check: Relationship) -> pa.Array:
-        """All values that the other dataset has in the column."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from odfbuild.records.audit import no_such_column
+        """All values that the other dataset has in the column now."""
+        from odfbuild.records.audit import no_such_column, values_in_state
 
         workspace = self.audits.workspace
         state = workspace.projection(check.to)
@@ -221,13 +218,7 @@ class Audit(Value):
             raise no_such_column(check.to, check.field, columns.names, check)
         files = workspace.committed(check.to, state).files()
         with self._plain(files, check.to, state.dataset_id) as plain:
-            found = [
-                pq.read_table(file, columns=[check.field]).column(0).unique()
-                for file in plain
-                if check.field in pq.read_schema(file).names
-            ]
-        kind = columns.field(check.field).type
-        return pa.concat_arrays([pa.array([], kind), *(each.cast(kind) for each in found)])
+            return values_in_state(plain, check.field, vocabulary_of(state.vocab))
 
     def _keep(self, file: Path) -> Path | None:
         kept = self.audits.workspace.cache / FOLDER / f"{self.dataset.replace('/', '-')}.parquet"

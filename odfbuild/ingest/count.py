@@ -24,6 +24,7 @@ from odfbuild.odf.model import (
 _CHUNK = 1 << 20
 _MOST_UNPACKED = 512 << 20
 _BLANK = re.compile(rb"\n[ \t\r\v\f]*\n")
+_SPACE = b" \t\r\n\v\f"
 _LINE = "a\r\n"
 
 
@@ -41,23 +42,23 @@ def count_records(
     encoding = getattr(read, "encoding", None)
     if not read.IS_LINES or (encoding is not None and not _has_plain_line_ends(encoding)):
         return None
-    any_end = isinstance(read, ReadStepCsv)
+    csv = read if isinstance(read, ReadStepCsv) else None
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # pathlib costs a third of the time
-        if line_breaks and isinstance(read, ReadStepCsv):
+        if line_breaks and csv is not None:
             chunks = _unpack(steps, file, path) if steps else _chunks(file)
-            lines = None if chunks is None else _records(chunks, read)
+            lines = None if chunks is None else _records(chunks, csv)
         elif not steps:
             first = file.read(_CHUNK)
             # A short read is the whole file, and most files are short.
             lines = (
-                _lines_of(first, any_end)
+                _lines_of(first, csv)
                 if len(first) < _CHUNK
-                else _lines(_chain(first, _chunks(file)), any_end)
+                else _lines(_chain(first, _chunks(file)), csv)
             )
         else:
             chunks = _unpack(steps, file, path)
-            lines = None if chunks is None else _lines(chunks, any_end)
-    header = isinstance(read, ReadStepCsv) and bool(read.header) and lines
+            lines = None if chunks is None else _lines(chunks, csv)
+    header = csv is not None and bool(csv.header) and lines
     return lines - 1 if lines is not None and header else lines
 
 
@@ -67,7 +68,7 @@ def _records(chunks: Iterable[bytes], read: ReadStepCsv) -> int | None:
 
     signs = Quoting.of(read)
     try:
-        return _lines(chunks if signs is None else folded(chunks, signs), True)
+        return _lines(chunks if signs is None else folded(chunks, signs), read)
     except NotRecordsError:
         return None
 
@@ -80,18 +81,20 @@ def _has_plain_line_ends(encoding: str) -> bool:
         return False
 
 
-def _lines_of(data: bytes, any_end: bool) -> int:
+def _lines_of(data: bytes, csv: ReadStepCsv | None) -> int:
     if not data:
         return 0
-    if any_end and b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+    if csv is not None and b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     ends_within = data[-1:] != b"\n"
     if data[:1].isspace() or (ends_within and data[-1:].isspace()) or _BLANK.search(data):
-        return sum(1 for line in data.split(b"\n") if line.strip())
+        # Between separators are records, also where these are tabs and nothing else is there.
+        blank = _SPACE.replace((csv.separator or ",").encode() if csv else b",", b"")
+        return sum(1 for line in data.split(b"\n") if line.strip(blank))
     return data.count(b"\n") + ends_within
 
 
-def _lines(chunks: Iterable[bytes], any_end: bool) -> int | None:
+def _lines(chunks: Iterable[bytes], csv: ReadStepCsv | None) -> int | None:
     lines = 0
     size = 0
     rest = b""
@@ -100,13 +103,13 @@ def _lines(chunks: Iterable[bytes], any_end: bool) -> int | None:
         if size > _MOST_UNPACKED:
             return None
         # A line feed may follow a carriage return that ends the chunk.
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, -1) if any_end else -1) + 1
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, -1) if csv is not None else -1) + 1
         if end:
-            lines += _lines_of(rest + chunk[:end], any_end)
+            lines += _lines_of(rest + chunk[:end], csv)
             rest = chunk[end:]
         else:
             rest += chunk
-    return lines + _lines_of(rest, any_end)
+    return lines + _lines_of(rest, csv)
 
 
 def _chain(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:

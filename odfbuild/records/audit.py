@@ -30,6 +30,7 @@ from odfbuild.records.checks import (
     Sql,
     Unique,
 )
+from odfbuild.records.uuids import is_uuid, to_text
 from odfbuild.values import Value
 from odfbuild.wording import count
 
@@ -91,12 +92,10 @@ def audit(
         with _declared(each):
             counters.append(_counter(each.check, vocab, lookup))
     columns = list(dict.fromkeys((vocab.operation_type, vocab.offset, *names)))
-    put_in_place = pa.array(_PUT_IN_PLACE, pa.int32())
     of_state = [each for each in counters if isinstance(each, _Groups)]
     for part, asking in ((earlier, of_state), (files, counters)):
         for batch in _batches(part, columns) if asking else ():
-            operations = batch.column(vocab.operation_type).cast(pa.int32())
-            in_place = pc.is_in(operations, value_set=put_in_place)
+            in_place = _in_place(batch, vocab)
             for counter in asking:
                 counter.take(batch, in_place)
     found = [(each, *counter.result()) for each, counter in zip(direct, counters, strict=True)]
@@ -109,6 +108,23 @@ def audit(
         for each, count, example in found
         if count
     )
+
+
+def values_in_state(files: Sequence[Path], column: str, vocab: Vocabulary) -> pa.Array:
+    """What a column holds in the records that data files amount to, each value once."""
+    counted = _Counted((column,))
+    for batch in _batches(files, [vocab.operation_type, column]):
+        counted.take(batch, _in_place(batch, vocab))
+    if not counted.parts:
+        return pa.nulls(0)
+    merged = counted._merged()
+    return merged.filter(pc.greater(merged["weight"], 0))[column].combine_chunks()
+
+
+def _in_place(batch: pa.RecordBatch, vocab: Vocabulary) -> pa.Array:
+    """Which records are not taken away again."""
+    operations = batch.column(vocab.operation_type).cast(pa.int32())
+    return pc.is_in(operations, value_set=pa.array(_PUT_IN_PLACE, pa.int32()))
 
 
 @contextmanager
@@ -160,8 +176,17 @@ def _batches(files: Sequence[Path], columns: list[str]) -> Iterator[pa.RecordBat
             for batch in file.iter_batches(_BATCH_ROWS, columns=found):
                 # A column that came later is empty in the records before it.
                 arrays = {column: pa.nulls(batch.num_rows) for column in columns}
-                arrays |= dict(zip(batch.schema.names, batch.columns, strict=True))
+                arrays |= dict(
+                    zip(batch.schema.names, map(_comparable, batch.columns), strict=True)
+                )
                 yield pa.RecordBatch.from_pydict(arrays)
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Values that are equal where Spark says so: a zero without sign; UUIDs are text."""
+    if is_uuid(values.type):
+        return to_text(values)
+    return pc.add(values, 0) if pa.types.is_floating(values.type) else values
 
 
 def _counter(check: Check, vocab: Vocabulary, lookup: Lookup) -> _Counter:
@@ -178,12 +203,19 @@ def _counter(check: Check, vocab: Vocabulary, lookup: Lookup) -> _Counter:
             return _Each(column, vocab, lambda values: _outside(values, _typed(accepted, values)))
         case Relationship(column):
             keys = lookup(check)
-            return _Each(column, vocab, lambda values: _outside(values, keys.cast(values.type)))
+            return _Each(column, vocab, lambda values: _outside(values, _cast(keys, values)))
     raise AssertionError(f"not a check of records: {check}")
 
 
 def _outside(values: pa.Array, allowed: pa.Array) -> pa.Array:
     return pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=allowed)))
+
+
+def _cast(keys: pa.Array, values: pa.Array) -> pa.Array:
+    try:
+        return keys.cast(values.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return _typed(keys.to_pylist(), values)
 
 
 def _typed(accepted: Sequence[Any], values: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.errors import missing_extra
 from odfbuild.odf.operation import APPEND, CORRECT_TO
+from odfbuild.records.slice_file import has_floating, may_hide_nan
 
 if TYPE_CHECKING:
     import duckdb
@@ -83,18 +84,27 @@ def files_sql(
     connection.register(_LENT, pa.RecordBatchReader.from_batches(schema, []))
     described = connection.execute(f"DESCRIBE {_LENT}").fetchall()
     connection.unregister(_LENT)
-    layouts = {file: pq.read_schema(file) for file in files}
-    there = {name for layout in layouts.values() for name in layout.names}
+    footers = list(map(pq.read_metadata, files))
+    layouts = [footer.schema.to_arrow_schema() for footer in footers]
+    there = {name for layout in layouts for name in layout.names}
+    hiding = any(has_floating(each) and may_hide_nan(footers[n]) for n, each in enumerate(layouts))
+    guarded = [each.name for each in schema if hiding and has_floating(pa.schema([each]))]
     columns = ", ".join(
-        f"CAST({quote(name) if name in there else 'NULL'} AS {kind}) AS {quote(name)}"
+        f"CAST({_read(name, guarded) if name in there else 'NULL'} AS {kind}) AS {quote(name)}"
         for name, kind, *_ in described
     )
     if not files:
         return f"SELECT {columns} WHERE false"
     names = ", ".join(map(literal, map(str, files)))
-    same = len({str(layout.remove_metadata()) for layout in layouts.values()}) == 1
+    same = len({str(layout.remove_metadata()) for layout in layouts}) == 1
     by_name = "" if same else ", union_by_name = true"
     return f"SELECT {columns} FROM read_parquet([{names}]{by_name}, hive_partitioning = false)"
+
+
+def _read(name: str, guarded: Sequence[str]) -> str:
+    """A column as it is; where statistics may hide NaN, so that DuckDB cannot reason about it."""
+    column = quote(name)
+    return f"CASE WHEN hash({column}) IS NOT NULL THEN {column} END" if name in guarded else column
 
 
 def quote(name: str) -> str:

@@ -21,6 +21,7 @@ from odfbuild.records.claimed import (
     rows_written_out,
     written_out,
 )
+from odfbuild.records.slice_file import may_hide_nan
 from odfbuild.records.stored import Stored, path_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def read_backwards(
                 yield _plain(each, stored, names, BATCH_ROWS, group)
         return
     for each in reversed(_that_may_fit(stored, condition)):
-        groups = _fragment(each).split_by_row_group(condition, stored.schema)
+        with _opened(each) as file:
+            told = None if may_hide_nan(file.metadata) else condition
+        groups = _fragment(each).split_by_row_group(told, stored.schema)
         for part in reversed(groups):
             yield _filtered(each, part, stored, names, condition, BATCH_ROWS)
 
@@ -126,16 +129,18 @@ def _filtered(
         groups = [group.id for group in fragment.row_groups]
         # Conditions may be about any column, and about text that is no dictionary.
         rows = rows_written_out(_claims(each, file, groups, None), rows)
-    batches = fragment.to_batches(
-        schema=stored.schema,
-        columns=list(names),
-        filter=condition,
-        batch_size=rows,
-        batch_readahead=2,
-        use_threads=rows == BATCH_ROWS,
-    )
+        hides = may_hide_nan(file.metadata)
+    how = {"batch_size": rows, "batch_readahead": 2, "use_threads": rows == BATCH_ROWS}
+    chosen = {"schema": stored.schema, "columns": list(names), "filter": condition}
+    if hides:  # records are asked, not the statistics of the file
+        import pyarrow.dataset as ds
+
+        whole = fragment.to_batches(stored.schema, **how)
+        scanner = ds.Scanner.from_batches(whole, **chosen, **how)
+    else:
+        scanner = fragment.scanner(**chosen, **how)
     try:
-        for batch in batches:
+        for batch in scanner.to_batches():
             if batch.num_rows:
                 yield batch
     except pa.ArrowMemoryError:

@@ -35,6 +35,11 @@ class Retracted(Value):
         """How many records the current state lacks."""
         return len(self.offsets) + self.retractions
 
+    @property
+    def early(self) -> bool:
+        """Whether retractions found no record, and take away one that comes later."""
+        return self.retractions > len(self.offsets)
+
 
 def retracted(stored: Stored) -> Retracted:
     """What is left out of `stored`; found once for each head, and kept beside the chain."""

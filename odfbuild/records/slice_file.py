@@ -33,6 +33,15 @@ def with_statistics(schema: pa.Schema) -> bool | list[str]:
     return [f.name for f in schema if not has_floating(pa.schema([f]))]
 
 
+def may_hide_nan(file: pq.FileMetaData) -> bool:
+    """Whether a file tells the least and the greatest of floating numbers, as others write them."""
+    return any(
+        column.physical_type in ("FLOAT", "DOUBLE") and column.is_stats_set
+        for group in map(file.row_group, range(file.num_row_groups))
+        for column in map(group.column, range(group.num_columns))
+    )
+
+
 class SliceFile:
     """A new Parquet file with records of `schema`.
 

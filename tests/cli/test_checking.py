@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from odfbuild.errors import CheckError
 from odfbuild.odf.vocabulary import Vocabulary
-from odfbuild.records.audit import audit
+from odfbuild.records.audit import audit, values_in_state
 from odfbuild.records.checks import AcceptedValues, Asked, NotNull, Relationship, RowCount, Unique
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
@@ -238,6 +240,31 @@ def test_records_are_counted_as_what_they_amount_to(tmp_path: Path) -> None:
     with pytest.raises(CheckError):
         missing = [Asked(NotNull("z"), False)]
         audit("d", [third], Vocabulary(), missing, lambda c: pa.array([]), lambda c: (0, ""))
+
+
+def test_values_are_compared_as_queries_compare_them(tmp_path: Path) -> None:
+    """And a key that was retracted is none, one of another type may not fit into the column."""
+    key = uuid.UUID(int=1)
+    numbers = pa.array([0.0, -0.0, math.nan])
+    file = _file(
+        tmp_path, "1", x=numbers, u=pa.array([key.bytes, None, None], pa.uuid()), i=[1, 2, 3]
+    )
+    first = _file(tmp_path, "2", id=pa.array([1, 2, 1 << 40]), op=[0, 0, 0])
+    second = _file(tmp_path, "3", id=pa.array([2, 3, 3]), op=[1, 0, 1])
+    keys = values_in_state([first, second], "id", Vocabulary())
+    assert sorted(keys.to_pylist()) == [1, 1 << 40]
+    narrow = _file(tmp_path, "4", i=pa.array([1, 2, 3], pa.int32()))
+    checks: dict[Any, tuple[Path, int]] = {
+        Unique(("x",)): (file, 2),
+        Unique(("u",)): (file, 0),
+        AcceptedValues("x", (0.0,)): (file, 1),
+        AcceptedValues("u", (str(key),)): (file, 0),
+        Relationship("i", "other", "id"): (narrow, 2),
+    }
+    for check, (given, count) in checks.items():
+        asked = [Asked(check, warn=False)]
+        found = audit("d", [given], Vocabulary(), asked, lambda _: keys, lambda _: (0, ""))
+        assert sum(each.count for each in found) == count, check
 
 
 @pytest.mark.spark

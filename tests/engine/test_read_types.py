@@ -12,6 +12,7 @@ import pytest
 
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.errors import IngestError, QueryError
+from odfbuild.ingest.count import count_records
 from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson, ReadStepParquet
 from odfbuild.odf.schema.arrow_schema import to_odf
 from odfbuild.odf.schema.ddl import parse_ddl
@@ -72,10 +73,10 @@ def _steps(kind, columns, **options):
     return ddl, replace(ddl, ddl_schema=None, schema=to_odf(parse_ddl(tuple(columns))))
 
 
-def _read(engine, folder, file, step):
+def _read(engine, folder, file, step, **more):
     """Records and schema as they are committed, not as the engine gives them."""
     folder.mkdir()
-    result, _ = ingest(engine, folder, file, step)
+    result, _ = ingest(engine, folder, file, step, **more)
     vocab = Vocabulary()
     schema = dataset_schema(result.schema, vocab)
     target = folder / "slice.parquet"
@@ -171,6 +172,22 @@ def test_lines_of_csv_end_as_on_any_system_and_a_mark_may_stand_in_front(
     ):
         _, rows = _read(spark_engine, tmp_path / str(number), file, step)
         assert rows == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+
+
+@pytest.mark.parametrize("more", [{}, {"line_breaks": True}])
+def test_a_row_of_empty_cells_is_a_record_whatever_separates_them(spark_engine, tmp_path, more):
+    lines = ["a|b|c", "||", "1|2|3", "", "  ||", " ", "|| "]
+    step = ReadStepCsv(header=True, ddl_schema=("a STRING", "b STRING", "c STRING"))
+    for number, separator in enumerate("|\t"):
+        file = tmp_path / f"{number}.csv"
+        file.write_text("\n".join(lines).replace("|", separator))
+        _, rows = _read(
+            spark_engine, tmp_path / str(number), file, replace(step, separator=separator), **more
+        )
+        found = [tuple(row.values()) for row in rows]
+        empty = (None, None, None)
+        assert found == [empty, ("1", "2", "3"), ("  ", None, None), (None, None, " ")]
+        assert count_records((), replace(step, separator=separator), str(file)) == len(found)
 
 
 # --- Conversions of what no ODF schema fixes ---

@@ -391,6 +391,17 @@ JSON = [
         lines("NdGeoJson", "n BIGINT", "geometry STRING"),
     ),
     Case(
+        "feature-at-an-endless-place",
+        to_bytes({**FEATURE, "geometry": {"type": "Point", "coordinates": [1.5, 0]}}).replace(
+            b"1.5", b"1e400"
+        ),
+        to_bytes(FEATURE) + b"\n",
+        "E0421",
+        "too large",
+        1,
+        lines("NdGeoJson", "n BIGINT", "geometry STRING"),
+    ),
+    Case(
         "feature-of-no-shape",
         to_bytes({**FEATURE, "geometry": {"type": ["Point"]}}),
         to_bytes(FEATURE) + b"\n",

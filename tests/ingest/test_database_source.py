@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -553,6 +554,17 @@ def test_sqlite_rows_have_one_type_a_column_or_are_text(tmp_path: Path) -> None:
     assert [each["amount"] for each in rows(orders.poll())] == ["1.5", "2.5", "1"]
     query = f"sqlite:{tmp_path}/shop.db?query=SELECT count(*) AS n FROM orders"
     assert rows(source(tmp_path, query).poll()) == [{"n": 3}]
+
+
+def test_sqlite_rounds_no_number_that_stands_among_others(tmp_path: Path) -> None:
+    """A NUMERIC column has whole numbers as integers, and text of SQLite has 15 digits."""
+    given = [1, 0.1 + 0.2, 52.123456789012345, 5.25, None, math.inf, 1e300]
+    with sqlite3.connect(tmp_path / "shop.db") as file:
+        file.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, v NUMERIC)")
+        file.executemany("INSERT INTO orders (v) VALUES (?)", [(each,) for each in given])
+    found = rows(source(tmp_path, "sqlite:shop.db#orders").poll())
+    assert [each["v"] and float(each["v"]) for each in found] == given
+    assert [found[0]["v"], found[3]["v"]] == ["1", "5.25"]
 
 
 def test_duckdb_rows_have_the_types_of_their_columns(tmp_path: Path) -> None:

@@ -198,6 +198,23 @@ def test_values_that_are_equal_for_spark_are_equal_here(tmp_path: Path) -> None:
     assert rows(chain.records(), ["x", "l"]) == [(None, None)]
 
 
+def test_nan_is_found_in_slices_of_which_statistics_leave_it_out(tmp_path: Path) -> None:
+    """Writers leave it out, those of peers as well; DuckDB takes it for greater than all others."""
+    nested = pa.field("s", pa.struct([pa.field("a", pa.float32())]))
+    chain = Chain(workspace(tmp_path), "floats", pa.field("x", pa.float64()), nested)
+    chain.add([(1, 0.5, {"a": 0.5}), (2, math.nan, {"a": math.nan}), (3, None, None)])
+    found = chain.records()
+    joined = "SELECT epoch_ms(event_time) FROM v JOIN (SELECT 'NaN'::DOUBLE AS nan) ON x = nan"
+    newest = "SELECT epoch_ms(event_time) FROM v ORDER BY x DESC NULLS LAST LIMIT 1"
+    conditions = ("x > 1", "x = 'NaN'", "isnan(x)", "NOT x <= 0.5", "s.a > 1", "isnan(s.a)")
+    for condition in conditions:
+        assert asked(found, f"SELECT epoch_ms(event_time) FROM v WHERE {condition}") == [(2,)]
+    assert asked(found, joined) == asked(found, newest) == [(2,)]
+    for filter in (pc.field("x") != 0.5, ~(pc.field("x") <= 1), pc.field("s", "a") != 0.5):
+        assert found.count(filter) == len(rows(found, ["x"], filter)) == 1
+        assert found.last(9, ["x"], filter).num_rows == 1
+
+
 def test_wrong_columns_and_filters_are_told_with_a_way_out(people: Chain) -> None:
     found = people.records()
     with pytest.raises(RecordsError) as raised:

@@ -142,6 +142,8 @@ def _readable(given: InputSlices, folder: Path, number: int) -> Iterator[Path]:
         return
     import pyarrow.parquet as pq
 
+    from odfbuild.records.slice_file import with_statistics
+
     target = folder / f"in-{number}"
     target.mkdir()
     for file in given.files:
@@ -150,7 +152,12 @@ def _readable(given: InputSlices, folder: Path, number: int) -> Iterator[Path]:
             if schema == source.schema_arrow:
                 yield file
                 continue
-            with pq.ParquetWriter(target / file.name, schema, store_schema=False) as writer:
+            with pq.ParquetWriter(
+                target / file.name,
+                schema,
+                store_schema=False,
+                write_statistics=with_statistics(schema),
+            ) as writer:
                 for batch in source.iter_batches():
                     writer.write_batch(batch.cast(schema))
         yield target / file.name

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
 
 
+EARLY = "it has retractions of records that are not there"
+
+
 @dataclass(frozen=True, slots=True)
 class Behind:
     """What a table lacks: new records, or, for the reason `anew`, all of them."""
@@ -59,7 +62,9 @@ def behind(
     except ChainError:
         return Behind(f"the history of '{store.name}' was rewritten")
     news = (getattr(each, "new_data", None) for each in events)
-    return Behind() if any(each is not None for each in news) else None
+    if all(each is None for each in news):
+        return None
+    return Behind(EARLY if pin.early else None)
 
 
 _NAMES = {

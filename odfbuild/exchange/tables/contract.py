@@ -40,7 +40,8 @@ class TablePin:
     """What a state of a table holds: a dataset up to a block.
 
     `last_offset` is that of the newest record (`None`: there is none); `layout` stands for how the
-    table is laid out (`layout_of`).
+    table is laid out (`layout_of`). With `early`, retractions wait for records that may come later,
+    which the state does not tell.
     """
 
     dataset_id: DatasetId
@@ -48,6 +49,7 @@ class TablePin:
     last_offset: int | None
     view: View
     layout: str
+    early: bool = False
 
     def to_text(self) -> str:
         """One line of JSON, the same for equal pins."""
@@ -57,6 +59,7 @@ class TablePin:
             "lastOffset": self.last_offset,
             "view": self.view,
             "layout": self.layout,
+            **({"early": True} if self.early else {}),
         }
         return json.dumps(data, separators=(",", ":"))
 
@@ -71,6 +74,7 @@ class TablePin:
                 last_offset=data["lastOffset"],
                 view=cast("View", data["view"]),
                 layout=str(data["layout"]),
+                early=bool(data.get("early")),
             )
         except (ValueError, KeyError, TypeError):
             return None

@@ -38,13 +38,14 @@ from odfbuild.exchange.tables.contract import (
 from odfbuild.exchange.tables.faults import damaged
 from odfbuild.exchange.tables.open_types import DELTA, converted
 from odfbuild.exchange.tables.storage_options import for_delta
+from odfbuild.records.slice_file import with_statistics
 from odfbuild.store.place import Place
 from odfbuild.store.storage import open_place
 
 _HARMLESS = ("VACUUM START", "VACUUM END", "OPTIMIZE", "SET TBLPROPERTIES")
 """Operations that change no records."""
-_PARQUET = deltalake.WriterProperties(max_row_group_size=32_768, compression="SNAPPY")
-"""A row group of each partition that is being written is in memory."""
+_ROWS = 32_768
+"""In a row group: one of each partition that is being written is in memory."""
 _AHEAD = 4
 """Batches that are made before they are asked for."""
 _Check = Callable[[Iterable[Key]], None]
@@ -110,7 +111,7 @@ class DeltaFormat:
                     batches,
                     storage_options=self._options,
                     target_file_size=self._spec.table.target_file_size,
-                    writer_properties=_PARQUET,
+                    writer_properties=_writer(self._schema),
                     commit_properties=self._properties(pin),
                     **self._mode(table is None, replaced),
                 )
@@ -310,6 +311,23 @@ class DeltaFormat:
             + ")"
             for group in grouped(keys)
         )
+
+
+def _writer(schema: pa.Schema) -> deltalake.WriterProperties:
+    """How data files are written; the log takes its statistics from them.
+
+    None of floating numbers, as in slices: NaN would be left out.
+    """
+    told = with_statistics(schema)
+    silent, telling = (
+        deltalake.ColumnProperties(statistics_enabled=each) for each in ("NONE", "PAGE")
+    )
+    return deltalake.WriterProperties(
+        max_row_group_size=_ROWS,
+        compression="SNAPPY",
+        default_column_properties=silent if isinstance(told, list) else None,
+        column_properties=dict.fromkeys(told, telling) if isinstance(told, list) else None,
+    )
 
 
 def _is_one_of(column: str, values: Sequence[Any]) -> str:

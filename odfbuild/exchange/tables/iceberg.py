@@ -12,6 +12,7 @@ import itertools
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, In, IsNull, Or, Reference
 from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    MetricsMode,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -56,6 +59,7 @@ from odfbuild.exchange.tables.contract import (
 from odfbuild.exchange.tables.faults import damaged
 from odfbuild.exchange.tables.open_types import ICEBERG, converted
 from odfbuild.exchange.tables.storage_options import for_iceberg
+from odfbuild.records.slice_file import with_statistics
 from odfbuild.store.files import folder_lock, make_folder
 from odfbuild.store.remote import scheme_of
 
@@ -286,7 +290,12 @@ class IcebergFormat:
                 about: list[pq.FileMetaData] = []
                 with (
                     io.new_output(name).create() as sink,
-                    pq.ParquetWriter(sink, arrow, metadata_collector=about) as file,
+                    pq.ParquetWriter(
+                        sink,
+                        arrow,
+                        metadata_collector=about,
+                        write_statistics=with_statistics(arrow),
+                    ) as file,
                 ):
                     for batch in itertools.chain([first], batches):
                         file.write_batch(converted(batch, arrow))
@@ -360,9 +369,17 @@ def _data_file(
 ) -> DataFile:
     """What the table says of a file that was written."""
     schema = metadata.schema()
+    told = with_statistics(schema_to_pyarrow(schema))
+    planned = compute_statistics_plan(schema, metadata.properties)
+    silent = MetricsMode(MetricModeTypes.NONE)
     statistics = data_file_statistics_from_parquet_metadata(
         parquet_metadata=about,
-        stats_columns=compute_statistics_plan(schema, metadata.properties),
+        stats_columns={
+            number: replace(each, mode=silent)
+            if isinstance(told, list) and each.column_name not in told
+            else each
+            for number, each in planned.items()
+        },
         parquet_column_mapping=parquet_path_to_id_mapping(schema),
     )
     return DataFile.from_args(

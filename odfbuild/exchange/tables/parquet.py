@@ -56,6 +56,8 @@ _NO_LIMIT = sys.maxsize
 _MOST_OF_A_STATE = 1 << 30
 _OURS = ("data/", "states/", "current/", "current.json")
 _MOST_OF_A_NAME = 120
+_HIDDEN = (".", "_")
+"""Readers of a folder pass over files whose names begin so: PyArrow, pandas, Spark, Hive."""
 _UNIQUE = len(f"{bytes(16).hex()}.parquet")
 _UNREADABLE = "0"
 """What a pointer that cannot be read is called."""
@@ -351,7 +353,7 @@ class _Link:
         called: dict[str, str] = {}
         with contextlib.suppress(OSError):  # a state that is written anew may be damaged
             before = [] if expected is None else _names(self._folder / "states" / expected)
-            called = {_unique(name): name for name in before}
+            called = {_unique(name): name for name in before if not name.startswith(_HIDDEN)}
         with _opened(self._folder) as source, _opened(folder) as target:
             for each in state.files:
                 name = called.get(_unique(each["file"])) or _link_name(each)
@@ -400,6 +402,8 @@ def _link_name(file: _File) -> str:
     """What a file is called for people: by the values of its partition."""
     values = [quote("null" if v is None else str(v), safe=" ,+") for v in file["key"]]
     label = "_".join(values)[:_MOST_OF_A_NAME]
+    if label.startswith(_HIDDEN):
+        label = f"%{ord(label[0]):X}{label[1:]}"
     unique = Path(file["file"]).name
     return f"{label}-{unique}" if label else unique
 

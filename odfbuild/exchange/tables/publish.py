@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfbuild.engine.settings import duckdb_memory, in_force
-from odfbuild.exchange.tables.behind import Behind, behind, pin_of
+from odfbuild.exchange.tables.behind import EARLY, Behind, behind, pin_of
 from odfbuild.exchange.tables.contract import (
     Key,
     TableMoved,
@@ -31,7 +31,7 @@ from odfbuild.exchange.tables.contract import (
 from odfbuild.exchange.tables.faults import changed_by_others, moved, reaching
 from odfbuild.exchange.tables.formats import open_table
 from odfbuild.exchange.tables.rules import check_columns
-from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.odf.operation import CORRECT_FROM, RETRACT
 from odfbuild.records.duckdb_views import connect, quote
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.disposable import scratch_folder
@@ -70,6 +70,13 @@ def publish(
     where somebody else changed it. `TableError` also where columns, place or content are wrong; the
     table is as it was then.
     """
+    try:
+        return _publish(config, workspace, table, anew)
+    except _EarlyError:
+        return _publish(config, workspace, table, EARLY)
+
+
+def _publish(config: Config, workspace: Workspace, table: Table, anew: str | None) -> Published:
     records = records_of(workspace, table.dataset, view=table.view, audience="public")
     state = records.stored.state
     check_columns(table, state)
@@ -85,22 +92,25 @@ def publish(
         with connect(memory_limit=memory, temp_directory=str(scratch / "spill")) as connection:
             connection.execute("SET preserve_insertion_order = false")
             replaced: Sequence[Key] | None = None
-            faults: list[Exception] = []
+            old = _Old()
             if lacks.anew is None and present is not None and present.pin is not None:
-                old = partial(opened.content_of, present)
-                replaced, query = _since(connection, old, faults, present.pin, records, table)
+                old.content = partial(opened.content_of, present)
+                replaced, query = _since(connection, old, present.pin, records, table)
             else:
                 query = _everything(connection, records)
+                pin = replace(pin, early=table.view == "current" and records.retracted.early)
             counted = _Counted()
             order = [*table.partition_by, *(table.sort or _by_time(records))]
-            content = _by_partition(connection, query, records.schema, table, order)
+            content = counted.each(_by_partition(connection, query, records.schema, table, order))
+            if replaced is not None:
+                content = _all_found(content, counted, old)
             try:
-                committed = opened.commit(present, pin, replaced, counted.each(content))
+                committed = opened.commit(present, pin, replaced, content)
             except TableMoved:
                 raise moved(table) from None
             except Exception:
-                if faults:  # DuckDB tells only the text of what failed in a stream
-                    raise faults[0] from None
+                if old.fault is not None:  # DuckDB tells only the text of what failed in a stream
+                    raise old.fault from None
                 raise
     return Published(
         state=committed,
@@ -139,41 +149,61 @@ def _everything(connection: duckdb.DuckDBPyConnection, records: Records) -> str:
 
 def _since(
     connection: duckdb.DuckDBPyConnection,
-    old_content: Callable[[Sequence[Key]], Iterator[pa.RecordBatch]],
-    faults: list[Exception],
+    old: _Old,
     pin: TablePin,
     records: Records,
     table: Table,
 ) -> tuple[Sequence[Key], str]:
-    """The partitions that records since `pin` touch, and a query for their new content.
-
-    What fails when the old content is read is put into `faults`.
-    """
+    """The partitions that records since `pin` touch, and a query for their new content."""
     stored = replace(records.stored, since=pin.block)
     replace(records.history(), stored=stored).duckdb_view(connection, _NEW)
     keys = _touched(connection, records.schema, table)
-    batches = _keeping_faults(old_content(keys), faults)
-    connection.register(_OLD, pa.RecordBatchReader.from_batches(records.schema, batches))
+    batches = pa.RecordBatchReader.from_batches(records.schema, old.read(keys))
+    connection.register(_OLD, batches)
     columns = ", ".join(map(quote, records.schema.names))
-    if table.view == "history":
-        return keys, f"SELECT {columns} FROM {_OLD} UNION ALL SELECT {columns} FROM {_NEW}"
     operation = quote(stored.vocab.operation_type)
-    new = f"SELECT {columns} FROM {_NEW} WHERE {operation} IN"
-    query = f"SELECT {columns} FROM {_OLD} UNION ALL {new} ({APPEND}, {CORRECT_TO})"
-    taken = f"{new} ({RETRACT}, {CORRECT_FROM})"
-    if not connection.execute(f"SELECT 1 FROM ({taken}) LIMIT 1").fetchall():
-        return keys, query
-    return keys, f"({query}) EXCEPT ALL {taken}"
+    is_taken = f"{operation} IN ({RETRACT}, {CORRECT_FROM})"
+    (count, taken), *_ = connection.execute(
+        f"SELECT count(*), count(*) FILTER ({is_taken}) FROM {_NEW}"
+    ).fetchall()
+    if table.view == "history" or not taken:
+        old.becomes = count
+        return keys, f"SELECT {columns} FROM {_OLD} UNION ALL SELECT {columns} FROM {_NEW}"
+    old.becomes = count - 2 * taken
+    new = f"SELECT {columns} FROM {_NEW} WHERE"
+    query = f"SELECT {columns} FROM {_OLD} UNION ALL {new} NOT {is_taken}"
+    return keys, f"({query}) EXCEPT ALL {new} {is_taken}"
 
 
-def _keeping_faults(
-    batches: Iterator[pa.RecordBatch], faults: list[Exception]
-) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from batches
-    except Exception as error:
-        faults.append(error)
-        raise
+class _EarlyError(Exception):
+    """A retraction found no record: it takes away one that comes later."""
+
+
+class _Old:
+    """The old content of partitions; what failed while it was read; what the new one must have.
+
+    `becomes` is how many records there are then, from those that were read on.
+    """
+
+    content: Callable[[Sequence[Key]], Iterator[pa.RecordBatch]]
+    fault: Exception | None = None
+    becomes = 0
+
+    def read(self, keys: Sequence[Key]) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self.content(keys):
+                self.becomes += batch.num_rows
+                yield batch
+        except Exception as error:
+            self.fault = error
+            raise
+
+
+def _all_found(content: Iterable[Touched], counted: _Counted, old: _Old) -> Iterator[Touched]:
+    """`content`, in which each retraction has taken a record away; else `_EarlyError`."""
+    yield from content
+    if counted.records != old.becomes:
+        raise _EarlyError
 
 
 def _touched(

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from odfbuild.odf.records import records_to_data
+from odfbuild.records.slice_file import with_statistics
 from odfbuild.report.records.table import render_records
 
 OPERATION = "op"
@@ -46,7 +47,8 @@ def write_answer(parts: Sequence[Path], schema: pa.Schema, format: str, to: IO[b
         case "csv":
             _write_csv(parts, schema, to)
         case "parquet":
-            with pq.ParquetWriter(to, schema) as writer:
+            told = with_statistics(schema)
+            with pq.ParquetWriter(to, schema, write_statistics=told) as writer:
                 for batch in _batches(parts, schema):
                     writer.write_batch(batch)
         case "json":

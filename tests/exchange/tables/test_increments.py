@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.tables.tables import FORMATS, Format, Lake, rows_of
+from tests.records.chains import A, R
 
 INCREMENTS = 30
 
@@ -84,3 +85,37 @@ def test_a_partition_whose_last_record_is_retracted_goes_away(
     lake.take_back("a")
     lake.publish()
     assert lake.opened().read_state().records in (None, 0)
+
+
+@pytest.mark.parametrize("format", FORMATS, ids=lambda each: each.name)
+def test_a_retraction_that_comes_before_its_record_takes_it_away(
+    format: Format, tmp_path: Path
+) -> None:
+    """As a current state counts: a source of changes may retract what is not there."""
+    lake = Lake(tmp_path, format.settings)
+    first, early, other = (1, "a", 1, 0.5), (2, "a", 2, 0.5), (3, "b", 3, 0.5)
+    steps = ([(A, first)], [(R, early), (A, other)], [(A, early)], [(A, other)], [(R, other)])
+    anew = []
+    for step in steps:
+        lake.chain.add([row for _, row in step], [op for op, _ in step])
+        anew.append(lake.publish().anew is not None)
+        shown = [tuple(row.values()) for row in lake.chain.records().last(9).to_pylist()]
+        expected = sorted(
+            ((round(time.timestamp() * 1000), *rest) for time, *rest in shown), key=repr
+        )
+        for reader in format.readers.values():
+            assert rows_of(reader(lake.folder)) == expected
+    assert anew == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("format", FORMATS, ids=lambda each: each.name)
+def test_readers_find_partitions_whatever_their_values_begin_with(
+    format: Format, tmp_path: Path
+) -> None:
+    """Files whose names begin with a dot or a line are hidden for readers of folders."""
+    lake = Lake(tmp_path, format.settings)
+    for _ in range(2):
+        lake.append(("_a", 1, 0.5), (".b", 2, 0.5), ("..", 3, 0.5), (" c", 4, 0.5), ("d", 5, 0.5))
+        lake.publish()
+        for reader in format.readers.values():
+            assert rows_of(reader(lake.folder)) == lake.expected()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 import subprocess
 import sys
 import threading
@@ -332,6 +333,29 @@ def test_pandas_duckdb_and_the_own_library_read_the_same(format: str, tmp_path: 
     own = own_library(format, tmp_path)
     assert found(own.to_pandas()) == expected
     assert found(duckdb.sql("SELECT * FROM own").df()) == expected
+
+
+def test_nothing_that_a_table_tells_of_its_files_hides_nan(format: str, tmp_path: Path) -> None:
+    """Statistics leave it out, and readers pass over files by them."""
+    nested = pa.field("s", pa.struct([pa.field("a", pa.float32())]))
+    columns = pa.schema([("k", pa.string()), ("x", pa.float64()), nested, ("v", pa.int64())])
+    numbers = (0.5, math.nan, 0.25)
+    given = [{"k": "a", "x": x, "s": {"a": x}, "v": v} for v, x in enumerate(numbers)]
+    table(format, tmp_path, columns).commit(None, pin(1), None, [part(given, columns)])
+    (file,) = data_files(format, tmp_path)
+    for condition in ("x > 1", "s.a = 'NaN'"):
+        told = f"SELECT v FROM read_parquet('{file.removeprefix('file://')}') WHERE {condition}"
+        assert duckdb.sql(told).fetchall() == [(1,)]
+    if format == "delta":
+        log = deltalake.DeltaTable(str(tmp_path / "t"))
+        query = deltalake.QueryBuilder().register("t", log).execute("SELECT v FROM t WHERE x > 1")
+        assert pa.table(query.read_all())["v"].to_pylist() == [1]
+    else:
+        catalogue = load_catalog("default", uri=f"sqlite:///{tmp_path}/iceberg.db")
+        scan = catalogue.load_table(("default", "t")).scan("x > 1")
+        assert len(list(scan.plan_files())) == 1  # whether NaN is greater is the reader's to say
+        (kept,) = (task.file for task in scan.plan_files())
+        assert set(kept.lower_bounds) == set(kept.upper_bounds) == {1, 4}
 
 
 def test_a_reader_in_a_loop_sees_whole_states_while_old_files_are_removed(

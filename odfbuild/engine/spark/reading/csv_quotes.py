@@ -7,7 +7,11 @@ for the value in silence. Where a project says so, values may hold line breaks (
 from __future__ import annotations
 
 import csv
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from typing import BinaryIO
 
 import numpy as np
 
@@ -37,7 +41,7 @@ def refuse_open_quotes(task: IngestTask, text: SourceText, read: ReadStepCsv) ->
     mark = quote.encode()
     with text.file.open("rb") as source:
         begins = 0
-        while block := source.read(_BLOCK) + source.readline():
+        for block in _blocks(source):
             # Most blocks of most files have no quotes; looking at lines costs fifty times as much.
             if mark in block and _has_odd_line(block, mark):
                 _refuse_in(task, text, begins, block, quote, read)
@@ -98,6 +102,33 @@ def _open(task: IngestTask, line: int, row: str) -> IngestError:
         "odfbuild.yaml read line breaks in quoted values",
         dataset=task.dataset,
     )
+
+
+def with_empty_rows(task: IngestTask, text: SourceText, read: ReadStepCsv) -> SourceText:
+    """`text` with quotes around the first cell of rows in which nothing but separators stands.
+
+    Spark takes such a row of tabs for a blank line, which is no record.
+    """
+    separator, quote = (read.separator or ",").encode(), (quote_of(read) or "").encode()
+    if separator > b" " or not quote:
+        return text
+    cell = bytes(each for each in range(0x21) if each not in (_NEWLINE, separator[0]))
+    row = re.compile(rb"^([%s]*)(?=%s[\x00-\x09\x0b-\x20]*$)" % (cell, separator), re.MULTILINE)
+    with text.file.open("rb") as source:
+        if not any(map(row.search, _blocks(source))):
+            return text
+        source.seek(0)
+        target = task.scratch / "rows"
+        with target.open("wb") as output:
+            for block in _blocks(source):
+                output.write(row.sub(rb"%s\1%s" % (quote, quote), block))
+    return replace(text, file=target)
+
+
+def _blocks(source: BinaryIO) -> Iterator[bytes]:
+    """Whole lines."""
+    while block := source.read(_BLOCK) + source.readline():
+        yield block
 
 
 def with_line_breaks(task: IngestTask, text: SourceText, read: ReadStepCsv) -> SourceText:

@@ -134,14 +134,18 @@ def _has_id(task: IngestTask) -> bool:
 
 def _feature(feature: Any, place: Location, bad: BadRecords, with_id: bool) -> str:
     """A feature as a record; an empty line when it is none."""
-    why = _no_feature(feature)
+    why, shape = _no_feature(feature), ""
+    try:
+        shape = json.dumps(feature["geometry"], default=float, **_COMPACT) if why is None else ""
+    except ValueError:
+        why = "`geometry` of a GeoJSON Feature has a number that is too large"
     if why is not None:
         bad.add(BadRecord(why, place))
         return ""
     record = dict(feature["properties"])
     if with_id and "id" in feature:
         record.setdefault("id", feature["id"])
-    record["geometry"] = json.dumps(feature["geometry"], default=float, **_COMPACT)
+    record["geometry"] = shape
     return to_json(record)
 
 

@@ -32,6 +32,7 @@ from odfbuild.engine.spark.reading.csv_options import csv_options
 from odfbuild.engine.spark.reading.csv_quotes import (
     quote_of,
     refuse_open_quotes,
+    with_empty_rows,
     with_line_breaks,
 )
 from odfbuild.engine.spark.reading.inference import check_unique, csv_schema, ndjson_schema
@@ -234,10 +235,11 @@ def _csv(
 def _csv_text(task: IngestTask, read: ReadStepCsv) -> SourceText:
     """The records of a file, one a line."""
     if _may_fold(task, read):
-        return with_line_breaks(task, utf8_text(task, read.encoding), read)
-    text = utf8_text(task, read.encoding, any_line_end=True)
-    refuse_open_quotes(task, text, read)
-    return text
+        text = with_line_breaks(task, utf8_text(task, read.encoding), read)
+    else:
+        text = utf8_text(task, read.encoding, any_line_end=True)
+        refuse_open_quotes(task, text, read)
+    return with_empty_rows(task, text, read)
 
 
 def _may_fold(task: IngestTask, read: ReadStepCsv) -> bool:

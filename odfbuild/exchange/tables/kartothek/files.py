@@ -86,11 +86,14 @@ class DataWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from odfbuild.records.slice_file import with_statistics
+
         distinct: dict[str, list[Any]] = {column: [] for column in self.indexed}
         nullable: set[str] = set()
         pending: list[pa.Table] = []
         batch: pa.RecordBatch | None = first
-        with file.open("wb") as sink, pq.ParquetWriter(sink, self.schema, **PARQUET) as writer:
+        rules = {**PARQUET, "write_statistics": with_statistics(self.schema)}
+        with file.open("wb") as sink, pq.ParquetWriter(sink, self.schema, **rules) as writer:
             while batch is not None:
                 rows = pa.table(
                     [_fitting(batch.column(each.name), each.type) for each in self.schema],

@@ -38,6 +38,7 @@ def open_sqlite(asked: Wanted, root: Path, shown: str) -> Iterator[Sqlite]:
     uri = f"file:{quote(str(path))}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+            connection.create_function("odfbuild_digits", 2, _all_digits, deterministic=True)
             connection.execute("BEGIN")
             connection.execute("PRAGMA query_only = ON")
             yield Sqlite(connection, asked, shown)
@@ -99,4 +100,16 @@ class Sqlite:
             return Column(name, quoted(name), kind, declared, "number" if cursor else None)
         if "blob" in kinds:
             raise unfit(self._shown, name, declared, "bytes and other values are mixed")
-        return Column(name, f"CAST({quoted(name)} AS TEXT)", pa.string(), declared)
+        text = f"CAST({quoted(name)} AS TEXT)"
+        if "real" in kinds:
+            text = f"odfbuild_digits({quoted(name)}, {text})"
+        return Column(name, text, pa.string(), declared)
+
+
+def _all_digits(value: object, text: str | None) -> str | None:
+    """`text`, unless it is a number of which SQLite, which writes 15 digits, left some out."""
+    return (
+        repr(value)
+        if isinstance(value, float) and text is not None and float(text) != value
+        else text
+    )
