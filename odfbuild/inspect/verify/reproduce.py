@@ -6,6 +6,7 @@ hash. Changes nothing. Source: Open Data Fabric, "Dataset Validation".
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import shutil
@@ -16,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from odfbuild.engine.contract import (
     Engine,
     Told,
@@ -23,14 +26,22 @@ from odfbuild.engine.contract import (
     TransformTask,
     in_one_job,
 )
+from odfbuild.engine.in_pieces import WrittenPiece
 from odfbuild.engine.personal import sealing_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
-from odfbuild.errors import ChainError, Code, EngineError, Errors, IntegrityError, OdfbuildError
+from odfbuild.errors import (
+    ChainError,
+    Code,
+    EngineError,
+    EngineProblem,
+    Errors,
+    IntegrityError,
+    OdfbuildError,
+)
 from odfbuild.fallbacks import fell_back
-from odfbuild.inspect.verify.batches import in_batches
-from odfbuild.inspect.verify.compare import first_difference
+from odfbuild.inspect.verify.batches import LARGEST_JOB, in_batches
 from odfbuild.inspect.verify.excused import (
     Excuse,
     Grounds,
@@ -38,7 +49,8 @@ from odfbuild.inspect.verify.excused import (
     grounds_before,
     grounds_behind,
 )
-from odfbuild.inspect.verify.finding import Finding, ValueDifference, fault
+from odfbuild.inspect.verify.executors import Executors
+from odfbuild.inspect.verify.finding import Finding, fault
 from odfbuild.inspect.verify.history import History
 from odfbuild.inspect.verify.replay import (
     Histories,
@@ -57,6 +69,7 @@ from odfbuild.odf.schema.compare import incompatibilities
 from odfbuild.odf.schema.evolution import required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.records.first_difference import RecordDifference, ValueDifference, first_difference
 from odfbuild.sql.translate.named import is_remote_release
 from odfbuild.sql.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
 from odfbuild.store.committed import Committed
@@ -151,6 +164,7 @@ def verify_reproducibility(
     scratch: Path,
     extent: Extent | None = None,
     by: Callable[[TransformSql], str] | None = None,
+    executors: Executors | None = None,
 ) -> Reproduction:
     """Do the steps of those of `names` that are derivatives again; findings in order of `names`.
 
@@ -158,7 +172,7 @@ def verify_reproducibility(
     something to do. `scratch` is an empty folder. Several steps are done at once, and those that
     handle each record alone in one job; one that differs is done again alone and in full, as is the
     last one with each query. Each is done in the version that its chain records, or in the one that
-    `by` names.
+    `by` names. `executors` do what they can.
     """
     histories = Histories(workspace)
     extent = extent or Extent()
@@ -172,7 +186,7 @@ def verify_reproducibility(
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
 
-            def one(name: str, replay: Replay, ready: TransformResult | None) -> Finding | None:
+            def one(name: str, replay: Replay, ready: _Ready) -> Finding | None:
                 try:
                     if replay.from_change and many[name] >= MANY_STEPS:
                         replay = replace(replay, by_key=scratch / "by-key")
@@ -181,7 +195,8 @@ def verify_reproducibility(
                     later = _later_versions(histories.of(name), replay)
                     store = workspace.dataset(name)
                     found = _replay(store, replay, engine, scratch, later, ready)
-                    if found is not None and (ready is not None or replay.from_change):
+                    in_part = ready is None and replay.from_change
+                    if found is not None and (in_part or isinstance(ready, TransformResult)):
                         replay = replace(replay, from_change=False, by_key=None)
                         found = _replay(store, replay, engine, scratch, later)
                     grounds = None if found is None else grounds_behind(store, replay)
@@ -192,13 +207,25 @@ def verify_reproducibility(
                 except Exception as error:
                     return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
 
-            def again(name: str, replays: Sequence[Replay]) -> list[Finding]:
-                with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                    ready = _together(workspace.dataset(name), replays, engine, Path(folder))
-                    results = [one(name, *each) for each in zip(replays, ready, strict=True)]
+            def each(name: str, steps: Iterable[tuple[Replay, _Ready]]) -> list[Finding]:
+                results = (one(name, *step) for step in steps)
                 return [found for found in results if found is not None]
 
-            batches = in_batches(tasks) if by is None else [(name, [e]) for name, e in tasks]
+            def here(name: str, replays: Sequence[Replay]) -> list[Finding]:
+                with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                    ready = _together(workspace.dataset(name), replays, engine, Path(folder))
+                    return each(name, zip(replays, ready, strict=True))
+
+            def again(name: str, replays: Sequence[Replay]) -> list[Finding]:
+                store = workspace.dataset(name)
+                ready = _by_executors(executors, store, replays) if executors else None
+                if ready is not None:
+                    return each(name, zip(replays, ready, strict=True))
+                batches = in_batches((name, replay) for replay in replays)
+                return [found for batch in batches for found in here(*batch)]
+
+            most_bytes = math.inf if executors else LARGEST_JOB
+            batches = in_batches(tasks, most_bytes) if by is None else [(n, [e]) for n, e in tasks]
             results = pool.map(again, *zip(*batches, strict=True))
             findings += _each_version_once([found for each in results for found in each])
     order = {name: number for number, name in enumerate(names)}
@@ -369,6 +396,24 @@ def _within(
     return replays
 
 
+_Ready = TransformResult | WrittenPiece | OdfbuildError | None
+"""What a step gave already, or why it cannot; `None`: it has to be done."""
+
+
+def _by_executors(
+    executors: Executors, store: DatasetStore, replays: Sequence[Replay]
+) -> Sequence[_Ready] | None:
+    """What executors say of steps; `None`: these have to be recomputed here."""
+    try:
+        return executors.recomputed(store, replays, _schema_in_force)
+    except (EngineProblem, IntegrityError) as error:
+        return [error] * len(replays)
+    except Exception as error:  # told of the step that it is about
+        foreseen = isinstance(error, Errors)
+        fell_back(__name__, "steps are recomputed here", error, foreseen=foreseen)
+        return None
+
+
 def _together(
     store: DatasetStore, replays: Sequence[Replay], engine: Engine, base: Path
 ) -> Sequence[TransformResult | None]:
@@ -392,11 +437,21 @@ def _replay(
     engine: Engine,
     base: Path,
     later: Sequence[str] = (),
-    ready: TransformResult | None = None,
+    ready: _Ready = None,
 ) -> Finding | None:
+    if isinstance(ready, WrittenPiece):
+        return _compare(store, replay, ready.data, None, lambda _: ready.difference)
+    if isinstance(ready, OdfbuildError):
+        return _refused(store.name, replay, ready)
     scratch = Path(tempfile.mkdtemp(dir=base))
     try:
-        return _compare(store, replay, *_run(store, replay, engine, scratch, ready))
+        staged, told = _run(store, replay, engine, scratch, ready)
+
+        def difference(recorded: Multihash) -> RecordDifference | None:
+            assert staged is not None, "it is compared with what there is"
+            return first_difference(store.bring("data", recorded), staged.path)
+
+        return _compare(store, replay, staged.data if staged else None, told, difference)
     except EngineError as error:
         if error.code == Code.RECORDED_ENGINE_MISSING and later:
             return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
@@ -448,21 +503,10 @@ def _run(
     result = ready or engine.run(_task(store, replay, scratch))
     if before.schema is None or result.schema is None:
         return None, result.told
-    committed = read_schema(before.schema)
-    required = required_as(from_pyarrow(result.schema), committed)
-    found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
-    differences = incompatibilities(committed, found)
-    if differences:
-        raise IntegrityError(
-            f"the step now has a result of another schema: {'; '.join(differences)}",
-            code=Code.NOT_REPRODUCIBLE,
-            dataset=store.name,
-            help=_HELP.format(name=store.name),
-        )
     staged = write_slice(
         result,
         dataset=store.name,
-        schema=to_pyarrow(committed),
+        schema=_schema_in_force(store.name, replay, result.schema),
         vocab=vocab,
         first_offset=0 if before.last_offset is None else before.last_offset + 1,
         system_time=replay.system_time,
@@ -472,11 +516,36 @@ def _run(
     return staged, result.told
 
 
+def _schema_in_force(name: str, replay: Replay, result: pa.Schema) -> pa.Schema:
+    """The schema that data files of a step have, whose result now has the schema `result`."""
+    assert replay.before.schema is not None, "it has records"
+    committed = read_schema(replay.before.schema)
+    required = required_as(from_pyarrow(result), committed)
+    vocab = vocabulary_of(replay.before.vocab)
+    found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
+    differences = incompatibilities(committed, found)
+    if differences:
+        raise IntegrityError(
+            f"the step now has a result of another schema: {'; '.join(differences)}",
+            code=Code.NOT_REPRODUCIBLE,
+            dataset=name,
+            help=_HELP.format(name=name),
+        )
+    return to_pyarrow(committed)
+
+
+_Difference = Callable[[Multihash], RecordDifference | None]
+"""The first record in which what a step gives now differs from the object that was recorded."""
+
+
 def _compare(
-    store: DatasetStore, replay: Replay, staged: StagedSlice | None, told: Told | None
+    store: DatasetStore,
+    replay: Replay,
+    data: DataSlice | None,
+    told: Told | None,
+    difference: _Difference,
 ) -> Finding | None:
     recorded = replay.recorded
-    data = staged.data if staged else None
     marks = watermarks_in_question(replay)
     if told is not None:
         promised = [each.step.watermark for each in replay.inputs]
@@ -494,22 +563,22 @@ def _compare(
             f"the watermark {recorded.new_watermark or 'none'} does not follow from the inputs, "
             f"which give {marks[0] or 'none'}",
         )
-    return _other_records(store, replay, recorded.new_data, staged)
+    return _other_records(store, replay, data, difference)
 
 
 def _other_records(
-    store: DatasetStore, replay: Replay, recorded: DataSlice | None, staged: StagedSlice | None
+    store: DatasetStore, replay: Replay, data: DataSlice | None, difference: _Difference
 ) -> Finding:
-    if recorded is None or staged is None:
-        gives = _count(staged.data if staged else None)
+    recorded = replay.recorded.new_data
+    if recorded is None or data is None:
         return _finding(
             store.name,
             replay,
             Code.NOT_REPRODUCIBLE,
-            f"it has {_count(recorded)}, and the same step gives {gives}",
+            f"it has {_count(recorded)}, and the same step gives {_count(data)}",
         )
-    path = store.bring("data", recorded.physical_hash)
-    found = first_difference(path, staged.path)
+    path = store.object_path("data", recorded.physical_hash)
+    found = difference(recorded.physical_hash)
     if found is None:
         message = "its records are the same, but their schema or logical hash is not"
         return _finding(store.name, replay, Code.NOT_REPRODUCIBLE, message, path=path)
@@ -519,7 +588,7 @@ def _other_records(
         Code.NOT_REPRODUCIBLE,
         "its records are not reproducible: the same step gives others"
         + _releases(replay)
-        + _hashes(replay, recorded, staged),
+        + _hashes(replay, recorded, data),
         path=path,
         offset=recorded.offset_interval.start + found.row,
         differences=found.values,
@@ -541,11 +610,11 @@ def _releases(replay: Replay) -> str:
     return f" (computed by release {recorded}, recomputed by {now})"
 
 
-def _hashes(replay: Replay, recorded: DataSlice, staged: StagedSlice) -> str:
+def _hashes(replay: Replay, recorded: DataSlice, data: DataSlice) -> str:
     """Both logical hashes, for those who make an engine that is a program of its own."""
     if not is_remote_release(replay.transform.transform.version):
         return ""
-    return f"; logical hashes: {recorded.logical_hash}, now {staged.data.logical_hash}"
+    return f"; logical hashes: {recorded.logical_hash}, now {data.logical_hash}"
 
 
 def _count(data: DataSlice | None) -> str:
