@@ -15,7 +15,6 @@ from odfbuild.inspect.verify.executors import ByExecutors, executors_of
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.reproduce import (
-    NO_KEYS,
     Extent,
     Reproduction,
     direct_inputs,
@@ -24,6 +23,7 @@ from odfbuild.inspect.verify.reproduce import (
     verify_reproducibility,
 )
 from odfbuild.inspect.verify.signatures import Signature, signatures
+from odfbuild.inspect.verify.step_findings import NO_KEYS
 from odfbuild.odf.model import TransformSql
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace

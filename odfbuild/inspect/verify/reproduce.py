@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from odfbuild.engine.contract import (
     Engine,
     Told,
@@ -28,9 +26,8 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.in_pieces import WrittenPiece
 from odfbuild.engine.personal import sealing_of
-from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
-from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
+from odfbuild.engine.slice import StagedSlice, write_slice
 from odfbuild.errors import (
     ChainError,
     Code,
@@ -56,39 +53,32 @@ from odfbuild.inspect.verify.replay import (
     Histories,
     Replay,
     from_changes,
-    is_reproduced,
     plan_replays,
-    watermarks_in_question,
 )
-from odfbuild.odf.chain.step import told_watermark
+from odfbuild.inspect.verify.step_findings import (
+    NO_KEYS,
+    OTHER_ENGINE,
+    compare,
+    engine_of,
+    finding_of,
+    refused,
+    schema_in_force,
+)
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform, TransformSql
+from odfbuild.odf.model import DatasetKind, SetTransform, TransformSql
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.schema.arrow_form import read_schema
-from odfbuild.odf.schema.compare import incompatibilities
-from odfbuild.odf.schema.evolution import required_as
-from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.odf.vocabulary import vocabulary_of
-from odfbuild.records.first_difference import RecordDifference, ValueDifference, first_difference
+from odfbuild.records.first_difference import RecordDifference, first_difference
 from odfbuild.sql.translate.named import is_remote_release
-from odfbuild.sql.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
+from odfbuild.sql.translate.runnable import FOREIGN, SPARK
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import merged_copies
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 
-_HELP = (
-    "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
-    "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
-)
 MANY_STEPS = 10
 """To keep records by key takes about as much as so many steps that look for them in slices."""
-NO_KEYS = Code.NO_SUBJECT_KEYS
-"""A step with personal columns is neither right nor wrong where there are no keys."""
-_OTHER_ENGINE = (
-    "verify it with a program that has this engine; hashes, links and rules were checked"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,22 +346,17 @@ def _other_engines(name: str, replays: Sequence[Replay]) -> list[Finding]:
         found.setdefault(each.transform, []).append(each)
     return [
         replace(
-            _finding(
+            finding_of(
                 name,
                 steps[0],
                 Code.NOT_RECOMPUTED,
                 f"{count(len(steps), 'step')} cannot be recomputed here: the query is of engine "
-                f"{_engine(transform)}",
+                f"{engine_of(transform)}",
             ),
-            help=_OTHER_ENGINE,
+            help=OTHER_ENGINE,
         )
         for transform, steps in found.items()
     ]
-
-
-def _engine(transform: SetTransform) -> str:
-    """The engine of a query, with its version if that is recorded."""
-    return " ".join(filter(None, (transform.transform.engine, transform.transform.version)))
 
 
 def _within(
@@ -405,7 +390,7 @@ def _by_executors(
 ) -> Sequence[_Ready] | None:
     """What executors say of steps; `None`: these have to be recomputed here."""
     try:
-        return executors.recomputed(store, replays, _schema_in_force)
+        return executors.recomputed(store, replays, schema_in_force)
     except (EngineProblem, IntegrityError) as error:
         return [error] * len(replays)
     except Exception as error:  # told of the step that it is about
@@ -440,9 +425,9 @@ def _replay(
     ready: _Ready = None,
 ) -> Finding | None:
     if isinstance(ready, WrittenPiece):
-        return _compare(store, replay, ready.data, None, lambda _: ready.difference)
+        return compare(store, replay, ready.data, None, lambda _: ready.difference)
     if isinstance(ready, OdfbuildError):
-        return _refused(store.name, replay, ready)
+        return refused(store.name, replay, ready)
     scratch = Path(tempfile.mkdtemp(dir=base))
     try:
         staged, told = _run(store, replay, engine, scratch, ready)
@@ -451,15 +436,15 @@ def _replay(
             assert staged is not None, "it is compared with what there is"
             return first_difference(store.bring("data", recorded), staged.path)
 
-        return _compare(store, replay, staged.data if staged else None, told, difference)
+        return compare(store, replay, staged.data if staged else None, told, difference)
     except EngineError as error:
         if error.code == Code.RECORDED_ENGINE_MISSING and later:
             return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
-        return _refused(store.name, replay, error)
+        return refused(store.name, replay, error)
     except Errors as errors:
-        return _refused(store.name, replay, errors.errors[0])
+        return refused(store.name, replay, errors.errors[0])
     except OdfbuildError as error:
-        return _refused(store.name, replay, error)
+        return refused(store.name, replay, error)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -506,7 +491,7 @@ def _run(
     staged = write_slice(
         result,
         dataset=store.name,
-        schema=_schema_in_force(store.name, replay, result.schema),
+        schema=schema_in_force(store.name, replay, result.schema),
         vocab=vocab,
         first_offset=0 if before.last_offset is None else before.last_offset + 1,
         system_time=replay.system_time,
@@ -514,150 +499,3 @@ def _run(
         sealing=sealing_of(store, before),
     )
     return staged, result.told
-
-
-def _schema_in_force(name: str, replay: Replay, result: pa.Schema) -> pa.Schema:
-    """The schema that data files of a step have, whose result now has the schema `result`."""
-    assert replay.before.schema is not None, "it has records"
-    committed = read_schema(replay.before.schema)
-    required = required_as(from_pyarrow(result), committed)
-    vocab = vocabulary_of(replay.before.vocab)
-    found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
-    differences = incompatibilities(committed, found)
-    if differences:
-        raise IntegrityError(
-            f"the step now has a result of another schema: {'; '.join(differences)}",
-            code=Code.NOT_REPRODUCIBLE,
-            dataset=name,
-            help=_HELP.format(name=name),
-        )
-    return to_pyarrow(committed)
-
-
-_Difference = Callable[[Multihash], RecordDifference | None]
-"""The first record in which what a step gives now differs from the object that was recorded."""
-
-
-def _compare(
-    store: DatasetStore,
-    replay: Replay,
-    data: DataSlice | None,
-    told: Told | None,
-    difference: _Difference,
-) -> Finding | None:
-    recorded = replay.recorded
-    marks = watermarks_in_question(replay)
-    if told is not None:
-        promised = [each.step.watermark for each in replay.inputs]
-        marks = (told_watermark(replay.before.watermark, told.watermark, promised)[0],)
-    replayed = [replace(recorded, new_data=data, new_watermark=mark) for mark in marks]
-    if any(is_reproduced(recorded, each) for each in replayed):
-        return None
-    if is_reproduced(
-        replace(recorded, new_watermark=None), replace(replayed[0], new_watermark=None)
-    ):
-        return _finding(
-            store.name,
-            replay,
-            "E0821",
-            f"the watermark {recorded.new_watermark or 'none'} does not follow from the inputs, "
-            f"which give {marks[0] or 'none'}",
-        )
-    return _other_records(store, replay, data, difference)
-
-
-def _other_records(
-    store: DatasetStore, replay: Replay, data: DataSlice | None, difference: _Difference
-) -> Finding:
-    recorded = replay.recorded.new_data
-    if recorded is None or data is None:
-        return _finding(
-            store.name,
-            replay,
-            Code.NOT_REPRODUCIBLE,
-            f"it has {_count(recorded)}, and the same step gives {_count(data)}",
-        )
-    path = store.object_path("data", recorded.physical_hash)
-    found = difference(recorded.physical_hash)
-    if found is None:
-        message = "its records are the same, but their schema or logical hash is not"
-        return _finding(store.name, replay, Code.NOT_REPRODUCIBLE, message, path=path)
-    return _finding(
-        store.name,
-        replay,
-        Code.NOT_REPRODUCIBLE,
-        "its records are not reproducible: the same step gives others"
-        + _releases(replay)
-        + _hashes(replay, recorded, data),
-        path=path,
-        offset=recorded.offset_interval.start + found.row,
-        differences=found.values,
-    )
-
-
-def _releases(replay: Replay) -> str:
-    """That another release of the engine may be the reason, if it was another one."""
-    transform = replay.transform.transform
-    used = replay.before.transform
-    if used is not None and is_remote_release(used.transform.version):
-        recorded, now = transform.version, used.transform.version
-        return "" if recorded == now else f" (computed by {recorded}, recomputed by {now})"
-    if not ran_on_spark(transform):
-        return f" (computed by {_engine(replay.transform)}, recomputed by Spark)"
-    recorded, now = transform.version, release_for(transform, engine_version())
-    if recorded in (None, now):
-        return ""
-    return f" (computed by release {recorded}, recomputed by {now})"
-
-
-def _hashes(replay: Replay, recorded: DataSlice, data: DataSlice) -> str:
-    """Both logical hashes, for those who make an engine that is a program of its own."""
-    if not is_remote_release(replay.transform.transform.version):
-        return ""
-    return f"; logical hashes: {recorded.logical_hash}, now {data.logical_hash}"
-
-
-def _count(data: DataSlice | None) -> str:
-    if data is None:
-        return "no records"
-    number = data.offset_interval.end - data.offset_interval.start + 1
-    return count(number, "record")
-
-
-def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
-    if error.code == Code.NOT_REPRODUCIBLE:
-        return _finding(name, replay, Code.NOT_REPRODUCIBLE, error.message)
-    if error.code == NO_KEYS:
-        return replace(_finding(name, replay, NO_KEYS, error.message), help=error.help or "")
-    code = (
-        Code.RECORDED_ENGINE_MISSING
-        if error.code in (Code.IMAGE_MISSING, Code.RECORDED_ENGINE_MISSING)
-        else Code.NOT_RECOMPUTED
-    )
-    return replace(
-        _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),
-        help=_OTHER_ENGINE if error.code == Code.NOT_TRANSLATED else error.help or "",
-    )
-
-
-def _finding(
-    name: str,
-    replay: Replay,
-    code: str,
-    message: str,
-    *,
-    path: Path | None = None,
-    offset: int | None = None,
-    differences: tuple[ValueDifference, ...] = (),
-) -> Finding:
-    return Finding(
-        dataset=name,
-        code=code,
-        message=message,
-        help=_HELP.format(name=name),
-        block=replay.block,
-        sequence_number=replay.sequence_number,
-        path=path,
-        offset=offset,
-        differences=differences,
-    )
