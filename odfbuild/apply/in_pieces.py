@@ -53,9 +53,9 @@ def stage_by_executors(
         return None
     if is_personal(own, transaction.state, inputs):
         return None
-    if expected_mode(transform.transform).mode is Mode.MAP:
+    if len(inputs) == 1 and expected_mode(transform.transform).mode is Mode.MAP:
         each = inputs[0]
-        if len(inputs) > 1 or not size or not are_stored(each.store, each.step.slices):
+        if not size or not are_stored(each.store, each.step.slices):
             return None
         return _in_pieces(transaction, engine, each, scratch, settings)
     if settings.remote:

@@ -162,6 +162,22 @@ content:
         query: >-
           SELECT window.start AS event_time, count(*) AS number, max(id) AS last
           FROM fact GROUP BY window(event_time, '7 seconds')
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: both
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: label}, {datasetRef: fact}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT event_time, name, price FROM fact WHERE id % 3 > 0
+          UNION ALL SELECT event_time, label, NULL FROM label
+          UNION ALL SELECT event_time, name, -price FROM fact
 """
 LAKE = "---".join(
     f"""
@@ -190,7 +206,7 @@ LATE = (
 )
 DERIVED = ("even", "all")
 IN_THE_LAKE = ("csv", "parquet")
-STEPS_AS_A_WHOLE = ("labelled", "totals", "largest", "windows")
+STEPS_AS_A_WHOLE = ("labelled", "totals", "largest", "windows", "both")
 LABELS = "event_time,name,label\n" + "".join(
     f"2026-01-01T00:00:00Z,name {number},label {number % 3}\n" for number in range(0, 97, 2)
 )
@@ -277,7 +293,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         bench = Bench(master, folder, objects)
         for number in range(2):
             text = io.BytesIO()
-            options = pcsv.WriteOptions(include_header=False, quoting_style="none")
+            options = pcsv.WriteOptions(include_header=False, quoting_style="all_valid")
             pcsv.write_csv(in_text(records(number * ROWS)), text, options)
             objects.put(f"raw/{number}.csv", text.getvalue())
         file = io.BytesIO()

@@ -260,7 +260,11 @@ def json_of(rows: list[dict[str, Any]], names: list[str]) -> str:
         ("TIMESTAMP", "2024-01-01 24:00:00"),
         ("TIMESTAMP", "2024-01-01 10:00:00.1234"),
         ("TIMESTAMP", "2024-01-01 10:00:00 Europe/Berlin"),
-        ("STRING", '"a"'),
+        ("STRING", '"a"b'),
+        ("STRING", 'a"b"'),
+        ("STRING", '"a\nb"'),
+        ("STRING", '" a"'),
+        ("INT", '"007"'),
         ("STRING", "a "),
         ("STRING", "a\\b"),
         ("STRING", "a\rb"),
@@ -290,7 +294,9 @@ def test_a_file_of_another_form_is_left_to_spark(text: str, tmp_path: Path) -> N
 
 
 def test_values_in_their_plain_form_are_read(tmp_path: Path) -> None:
-    found = read_plainly(tmp_path, "INT", "event_time,x,y\n2024-01-01 00:00:00,,1\n")
+    text = 'event_time,"x",y\r\n2024-01-01 00:00:00,"",1\r\n'
+    found = read_plainly(tmp_path, "INT", text)
+    assert found == read_plainly(tmp_path, "INT", text.replace('"', "").replace("\r", ""))
     assert found is not None
     assert found.to_pylist() == [
         {"event_time": datetime(2024, 1, 1, tzinfo=UTC), "x": None, "y": 1}

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.engine.spark.reading.plain_columns import Unclear, columns_of
+from odfbuild.engine.contract import Engine
+from odfbuild.engine.spark.reading.plain_columns import columns_of
 from odfbuild.engine.spark.reading.plain_records import plain_records
+from odfbuild.engine.spark.reading.plain_text import Unclear
 from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson
+from tests.ingest.run_ingest import ingest
 
 COLUMNS = pa.schema(
     [
@@ -29,9 +32,28 @@ COLUMNS = pa.schema(
 )
 JSON = pa.schema([field for field in COLUMNS if field.name != "price"])
 CELLS = {
-    "text": ["", "a", "ä\u2028b", " a", "a\t", "\u00a0", '"a"', "a\\", "NULL"],
+    "text": [
+        "",
+        "a",
+        "ä\u2028b",
+        " a",
+        "a\t",
+        "\u00a0",
+        '"a"',
+        "a\\",
+        "NULL",
+        '"a,b"',
+        '"a ""b"""',
+        '""',
+        '"a\nb"',
+        '"a',
+        'a"b',
+        '"a"b',
+        '""""',
+        '"\u00e9"',
+    ],
     "flag": ["", "true", "false", "True", "1"],
-    "small": ["", "0", "-1", "32767", "32768", "01", "-0", "1.0", "٣"],
+    "small": ["", "0", '"5"', '""', "-1", "32767", "32768", "01", "-0", "1.0", "٣"],
     "large": ["", "999999999999999999", "1000000000000000000", "+1"],
     "number": ["", "0", "-0", "-0.0", "1.25", "0.1234567", "1e3", "-1.5", "12345678"],
     "day": ["", "2024-02-29", "2023-02-29", "1599-01-01", "2024-1-1"],
@@ -72,12 +94,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plain")
 
 
-@given(rows=ROWS, ends=st.booleans())
+@given(rows=ROWS, end=st.sampled_from(["\n", "\r\n", "\r"]), ends=st.booleans())
 def test_lines_of_csv_have_the_records_that_few_lines_have(
-    rows: list[tuple[str, ...]], ends: bool, folder: Path
+    rows: list[tuple[str, ...]], end: str, ends: bool, folder: Path
 ) -> None:
     read = ReadStepCsv(escape=None)
-    text = ("\n".join(",".join(row) for row in rows) + "\n" * ends).encode()
+    text = (end.join(",".join(row) for row in rows) + end * ends).encode()
     assert found(text, read, COLUMNS) == expected(text, read, COLUMNS, folder)
 
 
@@ -118,3 +140,54 @@ def test_text_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [*columns_of(text, ReadStepCsv(escape=None), columns)]
     assert len(batches) > 5
     assert pa.Table.from_batches(batches)["number"].to_pylist() == [*range(100)]
+
+
+QUOTED = [
+    "a",
+    '"a, b"',
+    '"say ""hi"""',
+    '""""',
+    '""""""',
+    '""',
+    "",
+    '"\u00e9;\t|"',
+    '"NULL"',
+    "NULL",
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quoted_values_are_what_spark_reads(end: str, tmp_path: Path, spark_engine: Engine) -> None:
+    names = [f"{number}.5" for number in range(len(QUOTED))]
+    text = "".join(f'"{name}",{cell},"1"{end}' for name, cell in zip(names, QUOTED, strict=True))
+    columns = pa.schema([("name", pa.string()), ("text", pa.string()), ("number", pa.int64())])
+    table = found(text.encode(), ReadStepCsv(), columns)
+    assert table is not None
+    file = tmp_path / "data.csv"
+    file.write_text(text, newline="")
+    # Floating numbers of four bytes are left to Spark.
+    read = ReadStepCsv(ddl_schema=("name FLOAT", "text STRING", "number BIGINT"))
+    _, rows = ingest(spark_engine, tmp_path, file, read)
+    assert [(str(r["name"]), r["text"], r["number"]) for r in rows.to_pylist()] == [
+        tuple(row.values()) for row in table.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('"a\nb",1\n', "does not end in its line"),
+        ('x,"1\n', "does not end in its line"),
+        ('a"b"c,1\n', "a quote within a value"),
+        ('"a"b"",1\n', "a quote within a value"),
+        ('"a" ,1\n', "a quote within a value"),
+        ('"a";"1"\n', "a quote within a value"),
+        ("a\rb,1\n", "carriage return"),
+        ("a\\b,1\n", "backslash"),
+    ],
+)
+def test_other_quotes_and_ends_of_lines_are_left_to_spark(text: str, why: str) -> None:
+    columns = pa.schema([("text", pa.string()), ("number", pa.int64())])
+    with pytest.raises(Unclear, match=why):
+        [*columns_of(text.encode(), ReadStepCsv(), columns)]

@@ -144,8 +144,8 @@ def test_what_is_unusual_is_not_for_tasks(
 @pytest.mark.parametrize(
     ("line", "read", "why"),
     [
-        ('2026-01-01T00:00:00Z,"1"\n', CSV, "a quoted value"),
-        ("2026-01-01T00:00:00Z,1\r\n", CSV, "a carriage return"),
+        ('2026-01-01T00:00:00Z,"1\n', CSV, "a quoted value"),
+        ("2026-01-01T00:00:00Z,1\r", CSV, "a carriage return"),
         ("{}\n", ReadStepNdJson(), "without event time"),
     ],
 )

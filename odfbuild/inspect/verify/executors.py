@@ -116,10 +116,11 @@ class Executors:
         found = None
         try:
             if self._may_recompute(store, replays):
-                if expected_mode(first.transform.transform).mode is Mode.MAP:
+                mode = expected_mode(first.transform.transform).mode
+                if len(first.inputs) == 1 and mode is Mode.MAP:
                     found = self._in_pieces(store, replays, schema)
                 else:
-                    found = self._as_a_whole(store, first, schema)
+                    found = self._one_by_one(store, replays, schema)
             return found
         finally:
             steps = self._steps_here if found is None else self._steps
@@ -142,11 +143,11 @@ class Executors:
     def _in_pieces(
         self, store: DatasetStore, replays: Sequence[Replay], schema: SchemaInForce
     ) -> Sequence[WrittenPiece] | None:
-        first, *others = replays[0].inputs
+        (first,) = replays[0].inputs
         slices = [replay.inputs[0].step.slices for replay in replays]
         read = [data for each in slices for data in each]
         results = [each.recorded.new_data for each in replays if each.recorded.new_data]
-        if others or not all(slices) or not self._are_large(read):
+        if not all(slices) or not self._are_large(read):
             return None
         if not are_stored(first.store, read) or not are_stored(store, results):
             return None
@@ -158,9 +159,20 @@ class Executors:
         columns = schema(store.name, replays[0], result)
         return self._engine().run(step.in_pieces(first, slices, columns, recorded))
 
+    def _one_by_one(
+        self, store: DatasetStore, replays: Sequence[Replay], schema: SchemaInForce
+    ) -> Sequence[WrittenPiece] | None:
+        found = []
+        for replay in replays:
+            piece = self._as_a_whole(store, replay, schema)
+            if piece is None:
+                return None
+            found.append(piece)
+        return found
+
     def _as_a_whole(
         self, store: DatasetStore, replay: Replay, schema: SchemaInForce
-    ) -> Sequence[WrittenPiece] | None:
+    ) -> WrittenPiece | None:
         if self._settings.remote:
             return None
         inputs = tuple(map(stored_input, replay.inputs))
@@ -184,7 +196,7 @@ class Executors:
         columns = schema(store.name, replay, result)
         task = step.as_a_whole(inputs, previous, columns, _recorded(step, replay))
         written = self._engine().run(task)
-        return None if written is None else [written.piece]
+        return None if written is None else written.piece
 
     def _count(self, numbers: Counter[_Key], key: _Key, more: int) -> None:
         with self._lock:

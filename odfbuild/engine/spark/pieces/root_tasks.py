@@ -22,13 +22,8 @@ from odfbuild.engine.spark.pieces.tasks import (
     told_of,
     written,
 )
-from odfbuild.engine.spark.reading.plain_columns import (
-    Unclear,
-    check_text,
-    columns_of,
-    lines_in,
-    separator_of,
-)
+from odfbuild.engine.spark.reading.plain_columns import columns_of
+from odfbuild.engine.spark.reading.plain_text import Unclear, lines_in, plain_lines, separator_of
 from odfbuild.errors import EngineProblem
 from odfbuild.odf.model import ReadStep, ReadStepParquet
 from odfbuild.odf.timestamp import Timestamp
@@ -62,11 +57,10 @@ class ReadingRoot(Value):
 def count(how: ReadingRoot, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """How many records pieces of text have, whose numbers come in `batches`."""
     with told_of(), reading(how.source, how.dataset) as opened:
-        quotes = separator_of(how.read) is None
+        separator = separator_of(how.read)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                text = opened.bytes(*how.pieces[number])
-                check_text(text, quotes=quotes)
+                text = plain_lines(opened.bytes(*how.pieces[number]), separator)
                 yield pa.record_batch([[number], [lines_in(text)]], schema=COUNT)
 
 

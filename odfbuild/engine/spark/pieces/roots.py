@@ -1,11 +1,12 @@
 """Let executors read an object of a source: each task a piece of it, of which it writes a slice.
 
-Text is cut behind ends of lines, which are ends of records as long as no value is quoted; Parquet
-by its row groups. The coordinator looks at the places where it cuts, and at footers.
+Text is cut behind ends of lines, which are ends of records as long as no quoted value has one;
+Parquet by its row groups. The coordinator looks at the places where it cuts, and at footers.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
@@ -27,7 +28,7 @@ from odfbuild.engine.spark.pieces.run import (
     wrong,
 )
 from odfbuild.engine.spark.pieces.tasks import REPORT, NotByTasks, Writing
-from odfbuild.engine.spark.reading.plain_columns import Unclear, separator_of
+from odfbuild.engine.spark.reading.plain_text import Unclear, plain_lines, separator_of
 from odfbuild.engine.spark.results.local_rows import is_alike
 from odfbuild.odf.model import ReadStep, ReadStepCsv, ReadStepParquet
 from odfbuild.odf.schema.arrow_schema import declared_columns
@@ -115,7 +116,8 @@ def _cut(
     start = 0
     if isinstance(read, ReadStepCsv) and read.header and separator is not None:
         header, _, _ = first.partition(b"\n")
-        if header != separator.join(columns.names).encode():
+        names = plain_lines(header + b"\n", separator).decode()
+        if next(csv.reader([names], delimiter=separator), None) != columns.names:
             raise Unclear("another header than is declared")
         start = len(header) + 1
     if start >= size:

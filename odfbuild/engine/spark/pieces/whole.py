@@ -32,7 +32,7 @@ from odfbuild.engine.spark.pieces.run import (
     piece_of,
     wrong,
 )
-from odfbuild.engine.spark.queries.checked import known_plan
+from odfbuild.engine.spark.queries.checked import known_plan, known_result
 from odfbuild.engine.spark.queries.inputs import folded, weight
 from odfbuild.engine.spark.queries.modes import changelog, stream
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
@@ -74,8 +74,10 @@ def write_whole(
     ):
         return None
     found = decide(spark, _request(task, scratch))
-    output = known_plan(found.report).output
-    if found.choice.mode is Mode.MAP or any(map(is_collated, output)):
+    if any(map(is_collated, known_plan(found.report).output)):
+        return None
+    is_map = found.choice.mode is Mode.MAP
+    if is_map and task.vocab.operation_type in known_result(found.report).columns:
         return None
     seen = next((data for each in task.inputs for data, _ in each.all_slices), None)
     only_reads = task.recorded is not None
@@ -85,6 +87,8 @@ def write_whole(
         with by_tasks(spark, place, seen):
             return _Whole(spark, task, found, found.choice).written()
     except tasks.NeedsOperations as retracting:
+        if is_map:
+            return None
         choice = choose(found.report, found.shape, [retracting.message])
         with by_tasks(spark, place, seen):
             return _Whole(spark, task, found, choice, retracts=True).written()
@@ -138,8 +142,10 @@ class _Whole:
     def written(self) -> WrittenStep | None:
         """What one task writes of the result."""
         match self._choice.mode:
+            case Mode.MAP:
+                result: DataFrame | None = self._rows()
             case Mode.CHANGELOG:
-                result: DataFrame | None = self._changes()
+                result = self._changes()
             case _ if isinstance(self._found.shape, Windowed):
                 if any(len(self._by_watermark(e)) > _MOST_WATERMARKS for e in self._task.inputs):
                     return None
@@ -172,6 +178,12 @@ class _Whole:
         return piece
 
     # --- Modes ---
+
+    def _rows(self) -> DataFrame:
+        """What becomes of each new record, in the order in which the query reads them."""
+        self._show(self._task.inputs, [each.slices for each in self._task.inputs])
+        _, result = result_of(self._spark, steps_of(self._found.task.transform))
+        return result.coalesce(1)  # one task for all partitions, one after the other
 
     def _changes(self) -> DataFrame:
         """How the result over all records differs from the one so far."""

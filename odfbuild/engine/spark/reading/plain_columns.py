@@ -10,12 +10,13 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from odfbuild.odf.model import ReadStep, ReadStepCsv, ReadStepNdJson
+from odfbuild.engine.spark.reading.plain_records import json_values
+from odfbuild.engine.spark.reading.plain_text import Unclear, plain_lines, separator_of
+from odfbuild.odf.model import ReadStep
 
 _BLOCK = 16 << 20
 """Bytes of text that are columns at a time."""
@@ -28,48 +29,13 @@ _DAY = r"^(1[6-9]|2\d)\d\d-\d\d-\d\d$"
 _TIME = r"^(1[6-9]|2\d)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{3})?Z?$"
 
 
-class Unclear(Exception):
-    """Only Spark knows what it makes of a text; says of what."""
-
-
-def separator_of(read: ReadStep) -> str | None:
-    """What stands between values of a line of CSV; `None` for lines of JSON. Or `Unclear`."""
-    if not isinstance(read, ReadStepCsv | ReadStepNdJson):
-        raise Unclear(f"kind {read.KIND}")
-    formats = {each.lower() for each in (read.date_format, read.timestamp_format) if each}
-    if (read.encoding or "utf8").lower() not in ("utf8", "utf-8") or formats - {"rfc3339"}:
-        raise Unclear("its encoding, or a format of times")
-    if isinstance(read, ReadStepNdJson):
-        return None
-    separator = read.separator or ","
-    unusual = (read.quote not in (None, '"'), read.escape is not None, read.null_value)
-    if separator not in (",", ";", "\t", "|") or any(unusual):
-        raise Unclear("its separator, or what stands for quotes or NULL")
-    return separator
-
-
-def check_text(text: bytes, *, quotes: bool) -> None:
-    """Raise `Unclear` for characters of which readers make something; `quotes` are none of them."""
-    found = np.frombuffer(text, np.uint8)
-    control = (found < 0x20) & (found != ord("\t")) & (found != ord("\n"))
-    if control.any() or (found == ord("\\")).any():
-        raise Unclear("a backslash, a carriage return or another control character")
-    if not quotes and (found == ord('"')).any():
-        raise Unclear("a quoted value")
-
-
-def lines_in(text: bytes) -> int:
-    """How many records there are in whole lines of text."""
-    return text.count(b"\n") + (not text.endswith(b"\n"))
-
-
 def columns_of(text: bytes, read: ReadStep, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The records of whole lines of text, without a header, in their order.
 
     Instants have microseconds, as in results of Spark.
     """
     separator, start = separator_of(read), 0
-    check_text(text, quotes=separator is None)
+    text = plain_lines(text, separator)
     kinds = [_MICROS_UTC if pa.types.is_timestamp(each.type) else each.type for each in columns]
     schema = pa.schema([pa.field(n, k) for n, k in zip(columns.names, kinds, strict=True)])
     while start < len(text):
@@ -88,11 +54,10 @@ def columns_of(text: bytes, read: ReadStep, columns: pa.Schema) -> Iterator[pa.R
 
 
 def _of_json(text: bytes, columns: pa.Schema, schema: pa.Schema) -> pa.Table:
-    from odfbuild.engine.spark.reading.plain_records import json_values
-
-    values = json_values(text, columns)
-    if values is None:
-        raise Unclear("a value of JSON")
+    try:
+        values = json_values(text.decode(), columns)
+    except (ValueError, OverflowError, RecursionError):
+        raise Unclear("a value of JSON") from None
     found = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
     return pa.table(found, schema)
 
@@ -102,7 +67,7 @@ def _of_csv(text: bytes, separator: str, columns: pa.Schema, schema: pa.Schema) 
         found = pcsv.read_csv(
             io.BytesIO(text),
             pcsv.ReadOptions(column_names=columns.names, use_threads=False, block_size=1 << 20),
-            pcsv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
+            pcsv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
             pcsv.ConvertOptions(
                 column_types=dict.fromkeys(columns.names, pa.string()),
                 null_values=[""],

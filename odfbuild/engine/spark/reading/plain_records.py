@@ -8,6 +8,7 @@ is wrong with it is found, and told, there.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -18,20 +19,16 @@ from typing import Any
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.spark.reading.plain_text import Unclear, plain_lines, separator_of
 from odfbuild.engine.spark.results.local_rows import MOST_BYTES, is_alike
 from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson
 
 _MICROS_UTC = pa.timestamp("us", "UTC")
-_UNUSUAL = re.compile(r"[\\\x00-\x08\x0b-\x1f]")
 _WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})", re.ASCII)
 _FRACTION = re.compile(r"(?!-[0.]*$)-?(0|[1-9]\d{0,6})(\.\d{1,6})?", re.ASCII)
 _DIGITS = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _DAY = re.compile(r"(1[6-9]|2\d)\d\d-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"(1[6-9]|2\d)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{3})?Z?", re.ASCII)
-
-
-class _UnclearError(Exception):
-    """Only Spark knows what it makes of a file."""
 
 
 def plain_records(task: IngestTask, columns: pa.Schema) -> pa.Table | None:
@@ -45,33 +42,26 @@ def plain_records(task: IngestTask, columns: pa.Schema) -> pa.Table | None:
     try:
         match task.read:
             case ReadStepCsv():
-                values = _of_csv(task, task.read, columns)
+                values = _of_csv(_text(task), task.read, columns)
             case ReadStepNdJson():
-                values = _of_json(task, task.read, columns)
+                values = json_values(_text(task), columns)
             case _:
                 return None
         found = [pa.array(each, kind) for each, kind in zip(values, kinds, strict=True)]
-    except (_UnclearError, ValueError, OverflowError, RecursionError, pa.ArrowException):
+    except (Unclear, csv.Error, ValueError, OverflowError, RecursionError, pa.ArrowException):
         return None
     lacks = [a.null_count > 0 and not each.nullable for a, each in zip(found, columns, strict=True)]
     return None if any(lacks) else pa.table(found, columns.names)
 
 
-def _of_csv(task: IngestTask, read: ReadStepCsv, columns: pa.Schema) -> list[list[Any]]:
+def _of_csv(text: str, read: ReadStepCsv, columns: pa.Schema) -> list[list[Any]]:
     """The values of each column."""
-    separator = read.separator or ","
-    unusual = (read.quote not in (None, '"'), read.escape is not None, read.null_value)
-    if separator not in (",", ";", "\t", "|") or any(unusual):
-        raise _UnclearError
-    text = _text(task, read)
-    if '"' in text:
-        raise _UnclearError
     lines = text.removesuffix("\n").split("\n")
-    if read.header and lines.pop(0).split(separator) != columns.names:
-        raise _UnclearError
-    cells = [line.split(separator) for line in lines]
+    cells = [*csv.reader(lines, delimiter=read.separator or ",", strict=True)]
+    if read.header and cells.pop(0) != columns.names:
+        raise Unclear("another header than is declared")
     if any(len(row) != len(columns) or not any(row) for row in cells):
-        raise _UnclearError
+        raise Unclear("a line with another number of values, or without any")
     converters = [_converter(each.type) for each in columns]
     return [
         [of(cell) if (cell := row[at]) else None for row in cells]
@@ -79,20 +69,11 @@ def _of_csv(task: IngestTask, read: ReadStepCsv, columns: pa.Schema) -> list[lis
     ]
 
 
-def _of_json(task: IngestTask, read: ReadStepNdJson, columns: pa.Schema) -> list[list[Any]]:
-    """The values of each column; what a line has not is null."""
-    return _of_lines(_text(task, read), columns)
+def json_values(text: str, columns: pa.Schema) -> list[list[Any]]:
+    """The values of each column, of lines of JSON; what a line has not is null.
 
-
-def json_values(text: bytes, columns: pa.Schema) -> list[list[Any]] | None:
-    """The values of each column, of whole lines of JSON; `None` if unclear."""
-    try:
-        return _of_lines(text.decode(), columns)
-    except (_UnclearError, ValueError, OverflowError, RecursionError):
-        return None
-
-
-def _of_lines(text: str, columns: pa.Schema) -> list[list[Any]]:
+    Raises `Unclear`, or what `json.loads` does.
+    """
     names, rows = {*columns.names}, []
     for line in text.removesuffix("\n").split("\n"):
         members = json.loads(
@@ -103,7 +84,7 @@ def _of_lines(text: str, columns: pa.Schema) -> list[list[Any]]:
             parse_constant=_in_no_form,
         )
         if not isinstance(members, dict) or not members.keys() <= names:
-            raise _UnclearError
+            raise Unclear("a line that is no object, or has other members")
         rows.append(members)
     return [[_of_member(row.get(each.name), each.type) for row in rows] for each in columns]
 
@@ -111,12 +92,12 @@ def _of_lines(text: str, columns: pa.Schema) -> list[list[Any]]:
 def _members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _UnclearError
+        raise Unclear("two members of one name")
     return found
 
 
 def _in_no_form(constant: str) -> None:
-    raise _UnclearError
+    raise Unclear(constant)
 
 
 def _of_member(value: Any, kind: pa.DataType) -> Any:
@@ -129,18 +110,15 @@ def _of_member(value: Any, kind: pa.DataType) -> Any:
     wanted = bool if t.is_boolean(kind) else int if t.is_signed_integer(kind) else float
     plain = t.is_boolean(kind) or t.is_signed_integer(kind) or t.is_float64(kind)
     if not plain or type(value) is not wanted:
-        raise _UnclearError
+        raise Unclear("a value in a form of its own")
     return value
 
 
-def _text(task: IngestTask, read: ReadStepCsv | ReadStepNdJson) -> str:
-    formats = {each.lower() for each in (read.date_format, read.timestamp_format) if each}
-    if (read.encoding or "utf8").lower() not in ("utf8", "utf-8") or formats - {"rfc3339"}:
-        raise _UnclearError
-    text = task.file.read_bytes().decode()
-    if not text or text[0] == "\ufeff" or _UNUSUAL.search(text):
-        raise _UnclearError
-    return text
+def _text(task: IngestTask) -> str:
+    text = task.file.read_bytes()
+    if not text or text.startswith(b"\xef\xbb\xbf"):
+        raise Unclear("no bytes, or a mark of their order")
+    return plain_lines(text, separator_of(task.read)).decode()
 
 
 def _converter(kind: pa.DataType) -> Callable[[str], Any]:
@@ -160,24 +138,24 @@ def _converter(kind: pa.DataType) -> Callable[[str], Any]:
         return _as_time
     if t.is_decimal128(kind):
         return lambda cell: _as_decimal(cell, kind)
-    raise _UnclearError
+    raise Unclear("a value in a form of its own")
 
 
 def _in(form: re.Pattern[str], cell: str) -> str:
     if form.fullmatch(cell) is None:
-        raise _UnclearError
+        raise Unclear("a value in a form of its own")
     return cell
 
 
 def _as_text(cell: str) -> str:
     if cell[0] <= " " or cell[-1] <= " ":
-        raise _UnclearError
+        raise Unclear("a value in a form of its own")
     return cell
 
 
 def _as_flag(cell: str) -> bool:
     if cell not in ("true", "false"):
-        raise _UnclearError
+        raise Unclear("a value in a form of its own")
     return cell == "true"
 
 
@@ -188,5 +166,5 @@ def _as_time(cell: str) -> datetime:
 def _as_decimal(cell: str, kind: pa.DataType) -> Decimal:
     whole, _, behind = _in(_DIGITS, cell).lstrip("-").partition(".")
     if len(behind) > kind.scale or len(whole) > kind.precision - kind.scale:
-        raise _UnclearError
+        raise Unclear("a value in a form of its own")
     return Decimal(cell)
