@@ -446,6 +446,7 @@ def test_each_block_is_verified_by_one_jvm(bench: Bench, by_executors: Path) -> 
 def test_executors_verify_what_they_made(bench: Bench, by_executors: Path) -> None:
     bench.configure(by_executors, sliceSize="64k", slices="executors")
     shutil.rmtree(by_executors / "read", ignore_errors=True)
+    leave_to_storage(by_executors)
     said = bench.run(by_executors, "verify", "-r", "--logical")
     assert said.endswith("\n0"), said
     found = re.search(
@@ -476,8 +477,7 @@ def test_executors_find_what_one_jvm_finds(bench: Bench, by_executors: Path) -> 
     ways: list[dict[str, Any]]
     ways = [{"sliceSize": "64k", "slices": "executors"}, {"master": "local[2]"}]
     for settings in ways:
-        for folder in (root / "chains").glob("*/data"):
-            shutil.rmtree(folder)
+        leave_to_storage(root)
         bench.configure(root, **settings)
         said = bench.run(root, "verify", "--logical", "even", "totals", "all")
         assert said.endswith("\n3"), said
@@ -488,6 +488,11 @@ def test_executors_find_what_one_jvm_finds(bench: Bench, by_executors: Path) -> 
     assert found.count("error[E0820]") == 3, "the second step of totals goes by the first"
     assert found.count("error[E0813]") == 1
     assert "twice: committed -1, recomputed 8" in found
+
+
+def leave_to_storage(root: Path) -> None:
+    for folder in (root / "chains").glob("*/data"):
+        shutil.rmtree(folder)
 
 
 def has_data(block: MetadataBlock) -> bool:
