@@ -52,6 +52,7 @@ class Checking(Base):
         if since is not None and len(names) != 1:
             raise ValueError("since needs exactly one dataset")
         after = block_in(workspace.dataset(names[0]), since) if since else None
+        config = self.config()
         verdict = verify(
             workspace,
             names,
@@ -59,8 +60,8 @@ class Checking(Base):
             extent=Extent(since=after, sample=sample, full=full),
             factory=None if integrity else self._start_engine,
             all_of_project=not (datasets or recursive),
+            settings=config.engine,
         )
-        config = self.config()
         if not config.tables:
             return verdict
         from odfbuild.inspect.tables import with_tables

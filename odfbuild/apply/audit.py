@@ -134,7 +134,7 @@ class Audit(Value):
         except OdfbuildError:
             raise
         except Exception:  # whatever libraries make of bytes that are not what was written
-            from odfbuild.inspect.verify.objects import check_slice
+            from odfbuild.records.intact import check_slice
             from odfbuild.records.reading import damage
 
             for each in committed.slices():

@@ -17,7 +17,7 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask
 from odfbuild.engine.in_pieces import RootTask, StorageAddress, WrittenPiece, WrittenRoot
 from odfbuild.engine.personal import scope_of
-from odfbuild.engine.settings import EngineSettings, SlicesBy, bytes_of, in_force
+from odfbuild.engine.settings import EngineSettings, bytes_of, in_force
 from odfbuild.odf.model import SetPollingSource, SourceState
 from odfbuild.odf.schema.arrow_schema import declared_columns
 from odfbuild.odf.timestamp import Timestamp
@@ -32,12 +32,11 @@ def stays(transaction: Transaction, config: Config, source: RemoteObject) -> boo
     """Whether executors may read an object where it is, as far as definition and settings tell."""
     settings, state = in_force(config.engine), transaction.state
     polling, name = state.polling_source, transaction.alias
-    if polling is None or settings.remote or not may_use_executors(transaction, settings):
+    if polling is None or settings.remote or not may_use_executors(transaction):
         return False
     columns = declared_columns(polling.read)
-    is_large = settings.slices is SlicesBy.EXECUTORS or source.size > bytes_of(settings.slice_size)
     return (
-        is_large
+        settings.by_executors(source.size)
         and columns is not None
         and not link_columns(columns)
         and _is_simple(polling)

@@ -12,12 +12,10 @@ from pathlib import Path
 from odfbuild.apply.derive import Derived, other_than_planned, record_step
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, InputSlices, ValidateTask
-from odfbuild.engine.in_pieces import StorageAddress, StoredInput, WholeTask
+from odfbuild.engine.contract import Engine
 from odfbuild.engine.request import StepInput
-from odfbuild.odf.chain.step import interval_between
+from odfbuild.engine.stored_steps import Step, slices_before, stored_input
 from odfbuild.odf.model import DataSlice
-from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.wording import count
 
@@ -27,11 +25,10 @@ class StoredStep:
 
     def __init__(self, transaction: Transaction, inputs: Sequence[StepInput]) -> None:
         self._transaction, self._inputs = transaction, inputs
-        self.inputs = tuple(map(_stored, inputs))
+        self.inputs = tuple(map(stored_input, inputs))
         base = transaction.base
         store = transaction.workspace.dataset(transaction.alias)
-        interval = interval_between(base.head, None, store.read_block) if base else None
-        self.previous = interval.slices if interval is not None else ()
+        self.previous = slices_before(store, base.head if base else None)
 
     @property
     def slices(self) -> tuple[tuple[DataSlice, ...], ...]:
@@ -45,32 +42,12 @@ class StoredStep:
         workspace, state = transaction.workspace, transaction.state
         transform, storage = state.transform, workspace.storage
         assert transform is not None and storage is not None, "asked before"
-        vocab = vocabulary_of(state.vocab)
-        views = [InputSlices(alias=e.alias, schema=e.schema, vocab=e.vocab) for e in self.inputs]
-        result = engine().run(
-            ValidateTask(
-                dataset=transaction.alias,
-                transform=transform.transform,
-                inputs=tuple(views),
-                vocab=vocab,
-            )
-        )
+        step = Step(transaction.alias, state, storage, transaction.system_time)
+        result = step.columns(engine(), self._inputs)
         if result is None:
             return None
-        last = state.last_offset
-        task = WholeTask(
-            dataset=transaction.alias,
-            transform=transform.transform,
-            inputs=self.inputs,
-            vocab=vocab,
-            schema=ensure_schema(transaction, result, vocab),
-            previous=self.previous,
-            storage=StorageAddress(storage.address, storage.root),
-            first_offset=0 if last is None else last + 1,
-            system_time=transaction.system_time,
-            watermark_before=state.watermark,
-        )
-        written = engine().run(task)
+        schema = ensure_schema(transaction, result, vocabulary_of(state.vocab))
+        written = engine().run(step.as_a_whole(self.inputs, self.previous, schema))
         if written is None:
             return None
         data = written.piece.data
@@ -88,18 +65,3 @@ class StoredStep:
                 for data, _ in stored.all_slices
             },
         )
-
-
-def _stored(each: StepInput) -> StoredInput:
-    step = each.step
-    interval = None
-    if step.prev_block is not None:
-        interval = interval_between(step.prev_block, None, each.store.read_block)
-    return StoredInput(
-        alias=each.alias,
-        schema=schema_of(each.schema),
-        vocab=vocabulary_of(each.vocab),
-        slices=step.promised_slices,
-        earlier=interval.promised_slices if interval is not None else (),
-        watermark=step.watermark,
-    )

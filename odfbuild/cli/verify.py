@@ -87,6 +87,7 @@ def verify(
         extent=Extent(since=after, sample=sample, full=full),
         factory=None if integrity else state.start_engine,
         all_of_project=not (selection or recursive),
+        settings=state.config().engine,
     )
     if state.config().tables:
         from odfbuild.inspect.tables import with_tables

@@ -5,6 +5,9 @@ piece is a step of its own, with a block of its own, and one task makes its slic
 from the project's storage and writes one there. Of any other query, a step is one piece: tasks read
 the objects of all inputs, and one task writes the slice. Of all that, only hashes and counts come
 back.
+
+A step that was committed is carried out again in the same way (`Recorded`): then a task compares
+what it wrote with what the chain has, and keeps nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice, TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.first_difference import RecordDifference
+from odfbuild.records.intact import Damage
 from odfbuild.sql.mode import Choice
 from odfbuild.store.remote_object import RemoteObject
 from odfbuild.values import Value
@@ -35,11 +40,21 @@ class StorageAddress(Value):
 class WrittenPiece(Value):
     """The slice of one step, which lies in the storage; `data` is `None` where it has no records.
 
-    `max_event_time` is the largest event time in it.
+    `max_event_time` is the largest event time in it. Of one that was only compared, `difference`
+    is the first record that is not as it was recorded.
     """
 
     data: DataSlice | None
     max_event_time: Timestamp | None = None
+    difference: RecordDifference | None = None
+
+
+class Recorded(Value):
+    """A step that was committed at `system_time`, whose result is `data` from `first_offset` on."""
+
+    data: DataSlice | None
+    first_offset: int
+    system_time: Timestamp
 
 
 class StoredInput(Value, kw_only=True):
@@ -85,6 +100,8 @@ class PiecesTask(Request[Sequence[WrittenPiece] | None], kw_only=True):
     `first_offset`, all get `system_time`, and `schema` is that of data files of the dataset.
     Tasks write the slices to the storage. `None`: the steps have to be carried out as one
     `TransformTask`, also where that will raise an error.
+
+    With `recorded`, one for each piece, they are only compared.
     """
 
     dataset: str
@@ -98,13 +115,15 @@ class PiecesTask(Request[Sequence[WrittenPiece] | None], kw_only=True):
     storage: StorageAddress
     first_offset: int
     system_time: Timestamp
+    recorded: tuple[Recorded, ...] = ()
 
 
 class WholeTask(Request[WrittenStep | None], kw_only=True):
     """Carry out one step of `dataset`, of a query that does not handle each record alone.
 
     `previous` are the slices of the result so far. Its watermark is `watermark_before` the step.
-    One task writes the slice. All else is as for `PiecesTask`.
+    One task writes the slice, or compares it with what is `recorded`. All else is as for
+    `PiecesTask`.
     """
 
     dataset: str
@@ -117,6 +136,20 @@ class WholeTask(Request[WrittenStep | None], kw_only=True):
     first_offset: int
     system_time: Timestamp
     watermark_before: Timestamp | None
+    recorded: Recorded | None = None
+
+
+class CheckTask(Request[Sequence[Damage | None] | None], kw_only=True):
+    """Check `slices` of `dataset`, each with the name of its column of offsets, in the storage.
+
+    Tasks read them and tell of each what `records.intact` finds; `logical` as for `check_slice`.
+    `None`: it has to be done here.
+    """
+
+    dataset: str
+    slices: tuple[tuple[DataSlice, str], ...]
+    storage: StorageAddress
+    logical: bool
 
 
 class RootTask(Request[WrittenRoot], kw_only=True):

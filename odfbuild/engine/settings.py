@@ -136,6 +136,12 @@ class EngineSettings(Value, kw_only=True):
         """Whether a server of Spark Connect computes what the JVM here has checked."""
         return self.master.startswith("sc://")
 
+    def by_executors(self, bytes: int) -> bool:
+        """Whether executors are to read so many bytes of slices; the settings are in force."""
+        if self.slices is SlicesBy.AUTO:
+            return not self.embedded and bytes > bytes_of(self.slice_size)
+        return self.slices is SlicesBy.EXECUTORS
+
     @property
     def address(self) -> str:
         """`master` without the parameters of Spark Connect, which may hold a secret."""

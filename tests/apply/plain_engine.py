@@ -28,7 +28,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     ValidateTask,
 )
-from odfbuild.engine.in_pieces import PiecesTask, RootTask, WholeTask, WrittenRoot
+from odfbuild.engine.in_pieces import CheckTask, PiecesTask, RootTask, WholeTask, WrittenRoot
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -56,7 +56,7 @@ class PlainEngine:
             return [self.transform(task) for task in tasks]
         if isinstance(request, RootTask):
             return WrittenRoot(why="it has no executors")
-        if isinstance(request, ScreenTask | PiecesTask | WholeTask):
+        if isinstance(request, ScreenTask | PiecesTask | WholeTask | CheckTask):
             return None  # any query is right, and it has no executors
         assert isinstance(request, ValidateTask)
         return RESULT

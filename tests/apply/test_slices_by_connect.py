@@ -83,6 +83,9 @@ def test_a_step_of_one_piece_gives_the_head_of_one_jvm(bench: Bench) -> None:
     assert "executors wrote 1 slice" in said
     for name in DERIVED:
         assert head(root, name) == head(here(bench), name)
+    said = bench.run(root, "verify", "-r", *DERIVED)
+    assert said.endswith("\n0"), said
+    assert "executors checked 9 of 9 data objects, and recomputed 4 of 4 steps" in said
     assert not [each for each in root.rglob("*") if each.is_file() and each.parent.name == "data"]
 
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -26,13 +27,15 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
+from odfbuild import Project
 from odfbuild.engine.contract import Engine
-from odfbuild.odf.model import AddData, DataSlice, ExecuteTransform
+from odfbuild.odf.model import AddData, DataSlice, ExecuteTransform, MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import Storage
 from tests.example.odfbuild_project import ExampleProject
+from tests.inspect.verify.test_reproduce import tamper_slice
 from tests.servers.cluster import spark_cluster, why_nothing_can_be_hidden
 from tests.servers.objects import BUCKET, Objects, s3_endpoint
 
@@ -450,6 +453,63 @@ def test_each_block_is_verified_by_one_jvm(bench: Bench, by_executors: Path) -> 
     bench.configure(by_executors, master="local[2]")
     said = bench.here(by_executors, "verify", "-r", "--logical", "even", "all")
     assert "recomputed 10 steps of 2 derivatives, all records are identical" in said
+
+
+def test_executors_verify_what_they_made(bench: Bench, by_executors: Path) -> None:
+    bench.configure(by_executors, sliceSize="64k", slices="executors")
+    shutil.rmtree(by_executors / "read", ignore_errors=True)
+    leave_to_storage(by_executors)
+    said = bench.run(by_executors, "verify", "-r", "--logical")
+    assert said.endswith("\n0"), said
+    found = re.search(
+        r"executors checked (\d+) of (\d+) data objects, and recomputed (\d+) of (\d+) steps$",
+        said,
+        re.MULTILINE,
+    )
+    assert found is not None, said
+    assert found[1] == found[2], said
+    assert found[3] == found[4], said
+    assert "all records are identical" in said
+    files = [each for each in by_executors.rglob("*") if each.is_file()]
+    assert not [each for each in files if each.parent.name == "data"]
+
+
+def test_executors_find_what_one_jvm_finds(bench: Bench, by_executors: Path) -> None:
+    root = bench.folder / "hidden" / "tampered"
+    shutil.copytree(by_executors, root, ignore=shutil.ignore_patterns("read", "data"))
+    (root / "data").mkdir()
+    bench.configure(root, sliceSize="64k", slices="executors")
+    workspace = Project(root).workspace()
+    for name, column in (("even", "twice"), ("totals", "number"), ("all", "next")):
+        *_, block = [b for _, b in workspace.dataset(name).walk(head(root, name)) if has_data(b)]
+        tamper_slice(workspace, name, block.sequence_number, column, -1, bench.folder)
+    damaged = next(data for data in slices(root, "all") if data is not None)
+    bench.objects.put(f"objects/data/{damaged.physical_hash}", b"X" * damaged.size)
+    told = []
+    ways: list[dict[str, Any]]
+    ways = [{"sliceSize": "64k", "slices": "executors"}, {"master": "local[2]"}]
+    for settings in ways:
+        leave_to_storage(root)
+        bench.configure(root, **settings)
+        said = bench.run(root, "verify", "--logical", "even", "totals", "all")
+        assert said.endswith("\n3"), said
+        told.append([line for line in said.splitlines() if "executors checked" not in line])
+        assert ("executors checked" in said) == ("slices" in settings)
+    assert told[0] == told[1]
+    found = "\n".join(told[0])
+    assert found.count("error[E0820]") == 3, "the second step of totals goes by the first"
+    assert found.count("error[E0813]") == 1
+    assert "twice: committed -1, recomputed 8" in found
+
+
+def leave_to_storage(root: Path) -> None:
+    for folder in (root / "chains").glob("*/data"):
+        shutil.rmtree(folder)
+
+
+def has_data(block: MetadataBlock) -> bool:
+    event = block.event
+    return isinstance(event, ExecuteTransform) and event.new_data is not None
 
 
 def until(happened: Callable[[], bool]) -> None:

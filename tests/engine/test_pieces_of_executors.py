@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
-from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
+from odfbuild.engine.in_pieces import PiecesTask, Recorded, StorageAddress, WrittenPiece
 from odfbuild.engine.slice import dataset_schema, write_records
 from odfbuild.engine.spark.connect.expression_text import NotExpressible
 from odfbuild.engine.spark.engine import SparkEngine
@@ -23,6 +26,9 @@ from odfbuild.odf.model import DataSlice, OffsetInterval, SqlQueryStep, Transfor
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.records.first_difference import RecordDifference, ValueDifference
+from odfbuild.records.intact import check_slice, damage_of
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import Storage
 
 VOCAB = vocabulary_of(None)
@@ -187,9 +193,60 @@ def test_a_task_writes_the_slice_of_its_piece(
         "physical": str(data.physical_hash),
         "logical": str(data.logical_hash),
         "latest": 1,
+        "difference": None,
     }
     (nothing,) = tasks.write(how, iter(RECORDS.slice(0, 0).to_batches()))
     assert nothing.to_pylist()[0]["records"] == 0
+
+
+def test_a_task_that_compares_tells_the_first_record_that_differs_and_keeps_nothing(
+    where: StorageAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_number", lambda: 0)
+    prices = pa.array([Decimal("1.50"), Decimal("2.00")], pa.decimal128(12, 2))
+    changed = stored(where, RECORDS.set_column(2, "price", prices))
+    before = {each.name for each in storage(where).files("data")}
+    how = tasks.Writing(
+        "a",
+        dataset_schema(RECORDS.schema, VOCAB),
+        VOCAB,
+        (10,),
+        Timestamp(7),
+        where,
+        (Recorded(changed, 10, Timestamp(0)),),
+    )
+    (told,) = tasks.write(how, iter(RECORDS.to_batches()))
+    difference = told["difference"][0].as_py()
+    found = msgspec.json.decode(difference, type=RecordDifference)
+    assert found == RecordDifference(1, (ValueDifference("price", "2.00", "NULL"),))
+    assert {each.name for each in storage(where).files("data")} == before
+    same = stored(where, RECORDS)
+    how = replace(how, recorded=(Recorded(same, 10, Timestamp(0)),))
+    (told,) = tasks.write(how, iter(RECORDS.to_batches()))
+    assert told["logical"].to_pylist() == [str(same.logical_hash)]
+    assert told["difference"].to_pylist() == [None]
+
+
+def test_a_task_finds_wrong_with_an_object_what_is_found_here(where: StorageAddress) -> None:
+    whole, cut = stored(where, RECORDS), stored(where, RECORDS.slice(1))
+    other = replace(whole, logical_hash=cut.logical_hash)
+    moved = replace(whole, offset_interval=OffsetInterval(start=0, end=1))
+    absent = replace(whole, physical_hash=Multihash.sha3_256(b"absent"))
+    file = where.root / "store" / "data" / str(cut.physical_hash)
+    file.write_bytes(file.read_bytes()[:-1] + b"X")
+    slices = tuple((each, "offset") for each in (whole, other, moved, absent, cut))
+    how = tasks.Checking("a", slices, where, logical=True)
+    told = pa.Table.from_batches(tasks.check(how, numbers(len(slices))))
+    store = DatasetStore(where.root / "here", "a", storage(where))
+    here = []
+    for data, column in slices:
+        path = store.object_path("data", data.physical_hash)
+        check = partial(check_slice, path, data, column, logical=True)
+        here.append(damage_of(store, "data", data.physical_hash, check))
+    assert [each and each.code for each in here] == [None, "E0816", "E0814", "E0811", "E0813"]
+    assert told["piece"].to_pylist() == [*range(len(slices))]
+    for name in ("code", "message", "help"):
+        assert told[name].to_pylist() == [each and getattr(each, name) for each in here]
 
 
 def test_a_missing_value_in_a_required_column_is_an_error_of_the_query(

@@ -20,7 +20,6 @@ from odfbuild.engine.step_limits import is_of_coordinator, limit_of_step
 from odfbuild.errors import OdfbuildError
 from odfbuild.exchange.repositories.dataset_config import read_config
 from odfbuild.inspect.verify.integrity import verify_integrity
-from odfbuild.inspect.verify.objects import check_checkpoint, check_slice
 from odfbuild.odf.flatbuffers.form import MalformedBlock, decode_block
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import Checkpoint
@@ -29,6 +28,7 @@ from odfbuild.odf.yaml_form import to_manifest
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.plan.changes.committed import committed_snapshot
 from odfbuild.project.decode import decode_bytes, decode_file
+from odfbuild.records.intact import check_checkpoint, check_slice
 from odfbuild.records.records import newest_records, records_of
 from odfbuild.report.chain import log_to_data, render_log
 from odfbuild.store.branches import BranchInfo

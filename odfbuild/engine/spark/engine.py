@@ -30,6 +30,7 @@ from odfbuild.engine.contract import (
     ViolationsTask,
 )
 from odfbuild.engine.in_pieces import (
+    CheckTask,
     PiecesTask,
     RootTask,
     WholeTask,
@@ -61,6 +62,7 @@ from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError, QueryError
 from odfbuild.fallbacks import fell_back
+from odfbuild.records.intact import Damage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
 
 
-Stored = TypeVar("Stored", PiecesTask, WholeTask, RootTask)
+Stored = TypeVar("Stored", PiecesTask, WholeTask, RootTask, CheckTask)
 
 
 class SparkEngine:
@@ -173,12 +175,17 @@ class SparkEngine:
 
         return self._by_tasks(task, write_root) or WrittenRoot(why="Spark Connect computes")
 
+    def _check(self, task: CheckTask) -> Sequence[Damage | None] | None:
+        from odfbuild.engine.spark.pieces.check import check_slices
+
+        return self._by_tasks(task, check_slices)
+
     def _by_tasks(
         self, task: Stored, work: Callable[Concatenate[SparkSession, Stored, Path, str, ...], Done]
     ) -> Done | None:
         """Let tasks in Python carry out `work`; `None` where it is not for them."""
         session = self._session
-        if session.remote is not None and not isinstance(task, PiecesTask):
+        if session.remote is not None and not isinstance(task, PiecesTask | CheckTask):
             return None
         if session.settings.embedded and session.fences.network:
             raise EngineProblem(
@@ -188,7 +195,7 @@ class SparkEngine:
                 help="leave `slices: executors` out below `engine` in odfbuild.yaml, or write "
                 "`sandbox: off` there, and run only what people whom you trust have defined",
             )
-        transform = None if isinstance(task, RootTask) else task.transform
+        transform = None if isinstance(task, RootTask | CheckTask) else task.transform
         with self.request(task.dataset, transform) as spark:
             now = self._session
             do = partial(work, spark, task, now.scratch, now.settings.address)
@@ -226,6 +233,7 @@ class SparkEngine:
         PiecesTask: _pieces,
         WholeTask: _whole,
         RootTask: _root,
+        CheckTask: _check,
         ProvenanceTask: _provenance,
         IngestTask: _ingest,
         ViolationsTask: _violations,

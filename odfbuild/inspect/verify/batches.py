@@ -10,17 +10,19 @@ from odfbuild.sql.forecast import expected_mode
 from odfbuild.sql.mode import Mode
 
 _STEPS = 500
-_BYTES = 8 << 20
+LARGEST_JOB = 8 << 20
 """The size of the slices that steps of one job read: larger steps gain nothing by it."""
 
 
-def in_batches(steps: Iterable[tuple[str, Replay]]) -> Iterator[tuple[str, list[Replay]]]:
+def in_batches(
+    steps: Iterable[tuple[str, Replay]], most_bytes: float = LARGEST_JOB
+) -> Iterator[tuple[str, list[Replay]]]:
     """Steps by the names of their datasets, in batches that one job may do; their order stays."""
     batch: list[Replay] = []
     of, size = "", 0
     for name, step in steps:
         more = _bytes_of(step)
-        fits = len(batch) < _STEPS and size + more <= _BYTES
+        fits = len(batch) < _STEPS and size + more <= most_bytes
         if batch and not (of == name and fits and _are_alike(batch[-1], step)):
             yield of, batch
             batch, size = [], 0

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from odfbuild.displayed import Displayed
 from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
+from odfbuild.engine.settings import EngineSettings
 from odfbuild.errors import Code
 from odfbuild.inspect.verify.excused import Excuse, withdrawn_from
+from odfbuild.inspect.verify.executors import ByExecutors, executors_of
 from odfbuild.inspect.verify.finding import Finding
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.reproduce import (
-    NO_KEYS,
     Extent,
     Reproduction,
     direct_inputs,
@@ -22,6 +23,7 @@ from odfbuild.inspect.verify.reproduce import (
     verify_reproducibility,
 )
 from odfbuild.inspect.verify.signatures import Signature, signatures
+from odfbuild.inspect.verify.step_findings import NO_KEYS
 from odfbuild.odf.model import TransformSql
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
@@ -34,7 +36,7 @@ class Verdict(Displayed):
     `unchecked` are steps of datasets of others whose inputs are not here, where nobody asked for
     just these datasets, and steps with personal columns where there are no keys: they are neither
     right nor wrong. `excused` is what their owners say is not there any more, or cannot be
-    recomputed.
+    recomputed. `executors` is what these did, where there was something for them.
     """
 
     findings: tuple[Finding, ...]
@@ -42,6 +44,7 @@ class Verdict(Displayed):
     signatures: tuple[Signature, ...] = ()
     unchecked: tuple[Finding, ...] = ()
     excused: tuple[Excuse, ...] = ()
+    executors: ByExecutors | None = None
 
 
 def verify(
@@ -53,11 +56,15 @@ def verify(
     factory: EngineFactory | None = None,
     by: Callable[[TransformSql], str] | None = None,
     all_of_project: bool = False,
+    settings: EngineSettings | None = None,
 ) -> Verdict:
     """Verify `names`: integrity, and reproducibility when there is a `factory` of engines.
 
     `by` names another version than the recorded one for a transformation. With `all_of_project`
     nobody asked for single datasets, so that those of others are checked as far as can be here.
+
+    With `settings` of the engine, executors check and recompute what lies in the storage, where
+    these settings let them.
 
     What steps have read has to be whole, too, so that the inputs of `names` are looked at. Damaged
     datasets, and those downstream of them, are not recomputed.
@@ -68,14 +75,17 @@ def verify(
         return Verdict(found, None, signed, excused=_withdrawn(workspace, names, found))
     inputs = {name: inputs_ever(workspace, name) for name in names}
     with LazyEngine(factory) as engine:
+        executors = executors_of(workspace, settings, engine.get)
         if any(inputs.values()):
             engine.warm_up()
         looked_at = [*names, *direct_inputs(names, inputs)]
-        findings = verify_integrity(workspace, looked_at, logical=logical)
+        findings = verify_integrity(workspace, looked_at, logical=logical, executors=executors)
         damaged = {finding.dataset for finding in findings}
         whole = [name for name in names if not damaged & {name, *inputs[name]}]
         with scratch_folder(workspace.cache, "verify") as scratch:
-            again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
+            again = verify_reproducibility(
+                workspace, whole, engine.get, scratch, extent, by, executors
+            )
     without_keys = [each for each in again.findings if each.code == NO_KEYS]
     unchecked = tuple(
         each
@@ -90,7 +100,8 @@ def verify(
     again = replace(again, findings=left, steps=again.steps - len(without_keys))
     found = (*findings, *wrong, *again.findings)
     excused = (*_withdrawn(workspace, names, found), *again.excused)
-    return Verdict(found, again, signed, unchecked, excused)
+    done = executors.done if executors else None
+    return Verdict(found, again, signed, unchecked, excused, done)
 
 
 def _withdrawn(

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
 
-
-@dataclass(frozen=True, slots=True)
-class ValueDifference:
-    """A value that was recorded and another one that the same step gives; both as text."""
-
-    column: str
-    recorded: str
-    replayed: str
+if TYPE_CHECKING:
+    from odfbuild.records.first_difference import ValueDifference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,33 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, Code, IntegrityError, RepositoryError
+from odfbuild.errors import (
+    ChainError,
+    Code,
+    EnvironmentProblem,
+    IntegrityError,
+    RepositoryError,
+)
 from odfbuild.inspect.verify.finding import Finding, fault
-from odfbuild.inspect.verify.objects import Fault, check_checkpoint, check_slice
 from odfbuild.odf.chain.step import Link
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, SetVocab
+from odfbuild.odf.model import (
+    AddData,
+    DataSlice,
+    ExecuteTransform,
+    MetadataBlock,
+    Seed,
+    SetVocab,
+)
 from odfbuild.odf.multihash import Multihash
+from odfbuild.records.intact import (
+    RESTORE,
+    Damage,
+    Fault,
+    check_checkpoint,
+    check_slice,
+    damage_of,
+)
 from odfbuild.store.branches import HEAD
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
@@ -29,15 +49,12 @@ from odfbuild.store.storage import ObjectKind
 from odfbuild.store.summaries import summary_file
 
 if TYPE_CHECKING:
+    from odfbuild.inspect.verify.executors import Executors
     from odfbuild.store.workspace import Workspace
 
 _RESTORE_BLOCK = (
     "restore the file: git checkout, or a backup; or remove the folder of the dataset and pull it "
     "again, if it is published"
-)
-_RESTORE_OBJECT = (
-    "restore the file: from a backup, or from the clone that has it; if the dataset is published, "
-    "remove the file: it is fetched again when it is needed"
 )
 _RENAME = "rename or remove one of the two folders"
 _BROKEN_CHAIN = (
@@ -47,11 +64,16 @@ _BROKEN_CHAIN = (
 
 
 def verify_integrity(
-    workspace: Workspace, aliases: Iterable[str] | None = None, *, logical: bool = False
+    workspace: Workspace,
+    aliases: Iterable[str] | None = None,
+    *,
+    logical: bool = False,
+    executors: Executors | None = None,
 ) -> tuple[Finding, ...]:
     """Everything that is wrong with these datasets (all of them by default), in order of alias.
 
-    `logical` also recomputes the logical hash of every slice. Objects are read by several threads.
+    `logical` also recomputes the logical hash of every slice. Objects are read by several threads,
+    and those that are only in the storage by `executors`, if there are any.
     """
     names = workspace.aliases() if aliases is None else list(aliases)
     findings: list[Finding] = []
@@ -70,10 +92,17 @@ def verify_integrity(
             except Exception as error:  # whatever is wrong with one, the others are looked at
                 findings.append(fault(workspace.cache, name, error))
                 continue
-            pending.append((wrong, _submit_objects(pool, store, chain, logical)))
-        for wrong, objects in pending:
+            objects = _submit_objects(pool, store, chain, logical, executors)
+            pending.append((name, wrong, objects))
+        for name, wrong, objects in pending:
             findings += wrong
-            findings += [found for future in objects if (found := future.result()) is not None]
+            try:
+                found = [each for future in objects for each in future.result()]
+            except EnvironmentProblem:
+                raise  # it would stop the others, too
+            except Exception as error:
+                found = [fault(workspace.cache, name, error)]
+            findings += sorted(found, key=lambda each: each.sequence_number or 0)
     return tuple(findings)
 
 
@@ -298,15 +327,20 @@ def _fetch(store: DatasetStore, chain: list[Link]) -> list[Finding]:
         for kind, hashes in wanted.items():
             store.bring_all(kind, [each for each in hashes if (kind, each) not in withdrawn])
     except (IntegrityError, RepositoryError) as error:
-        return [_finding(store, error.code, error.message, error.help or _RESTORE_OBJECT)]
+        return [_finding(store, error.code, error.message, error.help or RESTORE)]
     return []
 
 
 def _submit_objects(
-    pool: ThreadPoolExecutor, store: DatasetStore, chain: list[Link], logical: bool
-) -> list[Future[Finding | None]]:
+    pool: ThreadPoolExecutor,
+    store: DatasetStore,
+    chain: list[Link],
+    logical: bool,
+    executors: Executors | None,
+) -> list[Future[list[Finding]]]:
     offset_column = "offset"
-    tasks: list[Future[Finding | None]] = []
+    tasks: list[Future[list[Finding]]] = []
+    away: list[_Slice] = []
     fetched = store.elsewhere is not None and store.elsewhere.has(store)
 
     def submit(
@@ -323,13 +357,12 @@ def _submit_objects(
         if not isinstance(event, AddData | ExecuteTransform):
             continue
         if (data := event.new_data) is not None:
-            path = store.object_path("data", data.physical_hash)
-            submit(
-                "data",
-                data.physical_hash,
-                link,
-                partial(check_slice, path, data, offset_column, logical=logical),
-            )
+            if executors is not None and not fetched and executors.has(store, data):
+                away.append((link, data, offset_column))
+            else:
+                submit(
+                    "data", data.physical_hash, link, _check(store, data, offset_column, logical)
+                )
         if (checkpoint := event.new_checkpoint) is not None:
             path = store.object_path("checkpoints", checkpoint.physical_hash)
             submit(
@@ -338,7 +371,38 @@ def _submit_objects(
                 link,
                 partial(check_checkpoint, path, checkpoint),
             )
+    if executors is not None and away:
+        tasks.append(pool.submit(_check_away, store, away, executors, logical))
     return tasks
+
+
+_Slice = tuple[Link, DataSlice, str]
+"""A slice, the block that refers to it, and the name of its column of offsets."""
+
+
+def _check(
+    store: DatasetStore, data: DataSlice, column: str, logical: bool
+) -> Callable[[], Fault | None]:
+    path = store.object_path("data", data.physical_hash)
+    return partial(check_slice, path, data, column, logical=logical)
+
+
+def _check_away(
+    store: DatasetStore, slices: list[_Slice], executors: Executors, logical: bool
+) -> list[Finding]:
+    """Let executors check slices that are not here; those that they leave are brought here."""
+    asked = [(data, column) for _, data, column in slices]
+    damages = executors.checked(store, asked, logical=logical)
+    if damages is None:
+        damages = [
+            damage_of(store, "data", data.physical_hash, _check(store, data, column, logical))
+            for data, column in asked
+        ]
+    return [
+        _damaged(store, "data", data.physical_hash, link, damage)
+        for (link, data, _), damage in zip(slices, damages, strict=True)
+        if damage is not None
+    ]
 
 
 def _check_object(
@@ -347,25 +411,19 @@ def _check_object(
     hash: Multihash,
     link: Link,
     check: Callable[[], Fault | None],
-) -> Finding | None:
-    try:
-        if not store.has_object(kind, hash) and (kind, hash) in store.withdrawn():
-            return None  # as its owner says
-        if store.storage is not None:
-            store.bring(kind, hash)
-        fault = check()
-    except IntegrityError as error:
-        code, message, help = error.code, error.message, error.help or _RESTORE_OBJECT
-    else:
-        if fault is None:
-            return None
-        noun = "data" if kind == "data" else "checkpoint"
-        code, message, help = fault.code, f"{noun} object {hash} {fault.what}", _RESTORE_OBJECT
+) -> list[Finding]:
+    damage = damage_of(store, kind, hash, check)
+    return [] if damage is None else [_damaged(store, kind, hash, link, damage)]
+
+
+def _damaged(
+    store: DatasetStore, kind: ObjectKind, hash: Multihash, link: Link, damage: Damage
+) -> Finding:
     return _finding(
         store,
-        code,
-        message,
-        help,
+        damage.code,
+        damage.message,
+        damage.help,
         block=link[0],
         number=link[1].sequence_number,
         path=store.object_path(kind, hash),

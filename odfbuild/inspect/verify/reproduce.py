@@ -6,6 +6,7 @@ hash. Changes nothing. Source: Open Data Fabric, "Dataset Validation".
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import shutil
@@ -23,14 +24,21 @@ from odfbuild.engine.contract import (
     TransformTask,
     in_one_job,
 )
+from odfbuild.engine.in_pieces import WrittenPiece
 from odfbuild.engine.personal import sealing_of
-from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
-from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
-from odfbuild.errors import ChainError, Code, EngineError, Errors, IntegrityError, OdfbuildError
+from odfbuild.engine.slice import StagedSlice, write_slice
+from odfbuild.errors import (
+    ChainError,
+    Code,
+    EngineError,
+    EngineProblem,
+    Errors,
+    IntegrityError,
+    OdfbuildError,
+)
 from odfbuild.fallbacks import fell_back
-from odfbuild.inspect.verify.batches import in_batches
-from odfbuild.inspect.verify.compare import first_difference
+from odfbuild.inspect.verify.batches import LARGEST_JOB, in_batches
 from odfbuild.inspect.verify.excused import (
     Excuse,
     Grounds,
@@ -38,44 +46,39 @@ from odfbuild.inspect.verify.excused import (
     grounds_before,
     grounds_behind,
 )
-from odfbuild.inspect.verify.finding import Finding, ValueDifference, fault
+from odfbuild.inspect.verify.executors import Executors
+from odfbuild.inspect.verify.finding import Finding, fault
 from odfbuild.inspect.verify.history import History
 from odfbuild.inspect.verify.replay import (
     Histories,
     Replay,
     from_changes,
-    is_reproduced,
     plan_replays,
-    watermarks_in_question,
 )
-from odfbuild.odf.chain.step import told_watermark
+from odfbuild.inspect.verify.step_findings import (
+    NO_KEYS,
+    OTHER_ENGINE,
+    compare,
+    engine_of,
+    finding_of,
+    refused,
+    schema_in_force,
+)
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform, TransformSql
+from odfbuild.odf.model import DatasetKind, SetTransform, TransformSql
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.schema.arrow_form import read_schema
-from odfbuild.odf.schema.compare import incompatibilities
-from odfbuild.odf.schema.evolution import required_as
-from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.odf.vocabulary import vocabulary_of
+from odfbuild.records.first_difference import RecordDifference, first_difference
 from odfbuild.sql.translate.named import is_remote_release
-from odfbuild.sql.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
+from odfbuild.sql.translate.runnable import FOREIGN, SPARK
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import merged_copies
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 
-_HELP = (
-    "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
-    "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
-)
 MANY_STEPS = 10
 """To keep records by key takes about as much as so many steps that look for them in slices."""
-NO_KEYS = Code.NO_SUBJECT_KEYS
-"""A step with personal columns is neither right nor wrong where there are no keys."""
-_OTHER_ENGINE = (
-    "verify it with a program that has this engine; hashes, links and rules were checked"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,7 @@ def verify_reproducibility(
     scratch: Path,
     extent: Extent | None = None,
     by: Callable[[TransformSql], str] | None = None,
+    executors: Executors | None = None,
 ) -> Reproduction:
     """Do the steps of those of `names` that are derivatives again; findings in order of `names`.
 
@@ -158,7 +162,7 @@ def verify_reproducibility(
     something to do. `scratch` is an empty folder. Several steps are done at once, and those that
     handle each record alone in one job; one that differs is done again alone and in full, as is the
     last one with each query. Each is done in the version that its chain records, or in the one that
-    `by` names.
+    `by` names. `executors` do what they can.
     """
     histories = Histories(workspace)
     extent = extent or Extent()
@@ -172,7 +176,7 @@ def verify_reproducibility(
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
 
-            def one(name: str, replay: Replay, ready: TransformResult | None) -> Finding | None:
+            def one(name: str, replay: Replay, ready: _Ready) -> Finding | None:
                 try:
                     if replay.from_change and many[name] >= MANY_STEPS:
                         replay = replace(replay, by_key=scratch / "by-key")
@@ -181,7 +185,8 @@ def verify_reproducibility(
                     later = _later_versions(histories.of(name), replay)
                     store = workspace.dataset(name)
                     found = _replay(store, replay, engine, scratch, later, ready)
-                    if found is not None and (ready is not None or replay.from_change):
+                    in_part = ready is None and replay.from_change
+                    if found is not None and (in_part or isinstance(ready, TransformResult)):
                         replay = replace(replay, from_change=False, by_key=None)
                         found = _replay(store, replay, engine, scratch, later)
                     grounds = None if found is None else grounds_behind(store, replay)
@@ -192,13 +197,25 @@ def verify_reproducibility(
                 except Exception as error:
                     return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
 
-            def again(name: str, replays: Sequence[Replay]) -> list[Finding]:
-                with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                    ready = _together(workspace.dataset(name), replays, engine, Path(folder))
-                    results = [one(name, *each) for each in zip(replays, ready, strict=True)]
+            def each(name: str, steps: Iterable[tuple[Replay, _Ready]]) -> list[Finding]:
+                results = (one(name, *step) for step in steps)
                 return [found for found in results if found is not None]
 
-            batches = in_batches(tasks) if by is None else [(name, [e]) for name, e in tasks]
+            def here(name: str, replays: Sequence[Replay]) -> list[Finding]:
+                with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                    ready = _together(workspace.dataset(name), replays, engine, Path(folder))
+                    return each(name, zip(replays, ready, strict=True))
+
+            def again(name: str, replays: Sequence[Replay]) -> list[Finding]:
+                store = workspace.dataset(name)
+                ready = _by_executors(executors, store, replays) if executors else None
+                if ready is not None:
+                    return each(name, zip(replays, ready, strict=True))
+                batches = in_batches((name, replay) for replay in replays)
+                return [found for batch in batches for found in here(*batch)]
+
+            most_bytes = math.inf if executors else LARGEST_JOB
+            batches = in_batches(tasks, most_bytes) if by is None else [(n, [e]) for n, e in tasks]
             results = pool.map(again, *zip(*batches, strict=True))
             findings += _each_version_once([found for each in results for found in each])
     order = {name: number for number, name in enumerate(names)}
@@ -329,22 +346,17 @@ def _other_engines(name: str, replays: Sequence[Replay]) -> list[Finding]:
         found.setdefault(each.transform, []).append(each)
     return [
         replace(
-            _finding(
+            finding_of(
                 name,
                 steps[0],
                 Code.NOT_RECOMPUTED,
                 f"{count(len(steps), 'step')} cannot be recomputed here: the query is of engine "
-                f"{_engine(transform)}",
+                f"{engine_of(transform)}",
             ),
-            help=_OTHER_ENGINE,
+            help=OTHER_ENGINE,
         )
         for transform, steps in found.items()
     ]
-
-
-def _engine(transform: SetTransform) -> str:
-    """The engine of a query, with its version if that is recorded."""
-    return " ".join(filter(None, (transform.transform.engine, transform.transform.version)))
 
 
 def _within(
@@ -367,6 +379,24 @@ def _within(
         chosen = sorted(random.SystemRandom().sample(range(len(replays)), extent.sample))
         replays = [replays[number] for number in chosen]
     return replays
+
+
+_Ready = TransformResult | WrittenPiece | OdfbuildError | None
+"""What a step gave already, or why it cannot; `None`: it has to be done."""
+
+
+def _by_executors(
+    executors: Executors, store: DatasetStore, replays: Sequence[Replay]
+) -> Sequence[_Ready] | None:
+    """What executors say of steps; `None`: these have to be recomputed here."""
+    try:
+        return executors.recomputed(store, replays, schema_in_force)
+    except (EngineProblem, IntegrityError) as error:
+        return [error] * len(replays)
+    except Exception as error:  # told of the step that it is about
+        foreseen = isinstance(error, Errors)
+        fell_back(__name__, "steps are recomputed here", error, foreseen=foreseen)
+        return None
 
 
 def _together(
@@ -392,19 +422,29 @@ def _replay(
     engine: Engine,
     base: Path,
     later: Sequence[str] = (),
-    ready: TransformResult | None = None,
+    ready: _Ready = None,
 ) -> Finding | None:
+    if isinstance(ready, WrittenPiece):
+        return compare(store, replay, ready.data, None, lambda _: ready.difference)
+    if isinstance(ready, OdfbuildError):
+        return refused(store.name, replay, ready)
     scratch = Path(tempfile.mkdtemp(dir=base))
     try:
-        return _compare(store, replay, *_run(store, replay, engine, scratch, ready))
+        staged, told = _run(store, replay, engine, scratch, ready)
+
+        def difference(recorded: Multihash) -> RecordDifference | None:
+            assert staged is not None, "it is compared with what there is"
+            return first_difference(store.bring("data", recorded), staged.path)
+
+        return compare(store, replay, staged.data if staged else None, told, difference)
     except EngineError as error:
         if error.code == Code.RECORDED_ENGINE_MISSING and later:
             return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
-        return _refused(store.name, replay, error)
+        return refused(store.name, replay, error)
     except Errors as errors:
-        return _refused(store.name, replay, errors.errors[0])
+        return refused(store.name, replay, errors.errors[0])
     except OdfbuildError as error:
-        return _refused(store.name, replay, error)
+        return refused(store.name, replay, error)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -448,21 +488,10 @@ def _run(
     result = ready or engine.run(_task(store, replay, scratch))
     if before.schema is None or result.schema is None:
         return None, result.told
-    committed = read_schema(before.schema)
-    required = required_as(from_pyarrow(result.schema), committed)
-    found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
-    differences = incompatibilities(committed, found)
-    if differences:
-        raise IntegrityError(
-            f"the step now has a result of another schema: {'; '.join(differences)}",
-            code=Code.NOT_REPRODUCIBLE,
-            dataset=store.name,
-            help=_HELP.format(name=store.name),
-        )
     staged = write_slice(
         result,
         dataset=store.name,
-        schema=to_pyarrow(committed),
+        schema=schema_in_force(store.name, replay, result.schema),
         vocab=vocab,
         first_offset=0 if before.last_offset is None else before.last_offset + 1,
         system_time=replay.system_time,
@@ -470,125 +499,3 @@ def _run(
         sealing=sealing_of(store, before),
     )
     return staged, result.told
-
-
-def _compare(
-    store: DatasetStore, replay: Replay, staged: StagedSlice | None, told: Told | None
-) -> Finding | None:
-    recorded = replay.recorded
-    data = staged.data if staged else None
-    marks = watermarks_in_question(replay)
-    if told is not None:
-        promised = [each.step.watermark for each in replay.inputs]
-        marks = (told_watermark(replay.before.watermark, told.watermark, promised)[0],)
-    replayed = [replace(recorded, new_data=data, new_watermark=mark) for mark in marks]
-    if any(is_reproduced(recorded, each) for each in replayed):
-        return None
-    if is_reproduced(
-        replace(recorded, new_watermark=None), replace(replayed[0], new_watermark=None)
-    ):
-        return _finding(
-            store.name,
-            replay,
-            "E0821",
-            f"the watermark {recorded.new_watermark or 'none'} does not follow from the inputs, "
-            f"which give {marks[0] or 'none'}",
-        )
-    return _other_records(store, replay, recorded.new_data, staged)
-
-
-def _other_records(
-    store: DatasetStore, replay: Replay, recorded: DataSlice | None, staged: StagedSlice | None
-) -> Finding:
-    if recorded is None or staged is None:
-        gives = _count(staged.data if staged else None)
-        return _finding(
-            store.name,
-            replay,
-            Code.NOT_REPRODUCIBLE,
-            f"it has {_count(recorded)}, and the same step gives {gives}",
-        )
-    path = store.bring("data", recorded.physical_hash)
-    found = first_difference(path, staged.path)
-    if found is None:
-        message = "its records are the same, but their schema or logical hash is not"
-        return _finding(store.name, replay, Code.NOT_REPRODUCIBLE, message, path=path)
-    return _finding(
-        store.name,
-        replay,
-        Code.NOT_REPRODUCIBLE,
-        "its records are not reproducible: the same step gives others"
-        + _releases(replay)
-        + _hashes(replay, recorded, staged),
-        path=path,
-        offset=recorded.offset_interval.start + found.row,
-        differences=found.values,
-    )
-
-
-def _releases(replay: Replay) -> str:
-    """That another release of the engine may be the reason, if it was another one."""
-    transform = replay.transform.transform
-    used = replay.before.transform
-    if used is not None and is_remote_release(used.transform.version):
-        recorded, now = transform.version, used.transform.version
-        return "" if recorded == now else f" (computed by {recorded}, recomputed by {now})"
-    if not ran_on_spark(transform):
-        return f" (computed by {_engine(replay.transform)}, recomputed by Spark)"
-    recorded, now = transform.version, release_for(transform, engine_version())
-    if recorded in (None, now):
-        return ""
-    return f" (computed by release {recorded}, recomputed by {now})"
-
-
-def _hashes(replay: Replay, recorded: DataSlice, staged: StagedSlice) -> str:
-    """Both logical hashes, for those who make an engine that is a program of its own."""
-    if not is_remote_release(replay.transform.transform.version):
-        return ""
-    return f"; logical hashes: {recorded.logical_hash}, now {staged.data.logical_hash}"
-
-
-def _count(data: DataSlice | None) -> str:
-    if data is None:
-        return "no records"
-    number = data.offset_interval.end - data.offset_interval.start + 1
-    return count(number, "record")
-
-
-def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
-    if error.code == Code.NOT_REPRODUCIBLE:
-        return _finding(name, replay, Code.NOT_REPRODUCIBLE, error.message)
-    if error.code == NO_KEYS:
-        return replace(_finding(name, replay, NO_KEYS, error.message), help=error.help or "")
-    code = (
-        Code.RECORDED_ENGINE_MISSING
-        if error.code in (Code.IMAGE_MISSING, Code.RECORDED_ENGINE_MISSING)
-        else Code.NOT_RECOMPUTED
-    )
-    return replace(
-        _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),
-        help=_OTHER_ENGINE if error.code == Code.NOT_TRANSLATED else error.help or "",
-    )
-
-
-def _finding(
-    name: str,
-    replay: Replay,
-    code: str,
-    message: str,
-    *,
-    path: Path | None = None,
-    offset: int | None = None,
-    differences: tuple[ValueDifference, ...] = (),
-) -> Finding:
-    return Finding(
-        dataset=name,
-        code=code,
-        message=message,
-        help=_HELP.format(name=name),
-        block=replay.block,
-        sequence_number=replay.sequence_number,
-        path=path,
-        offset=offset,
-        differences=differences,
-    )

@@ -13,6 +13,7 @@ from odfbuild.wording import count
 if TYPE_CHECKING:
     from odfbuild.inspect.verify.check import Verdict
     from odfbuild.inspect.verify.excused import Excuse
+    from odfbuild.inspect.verify.executors import ByExecutors
     from odfbuild.inspect.verify.finding import Finding
     from odfbuild.inspect.verify.reproduce import Reproduction
     from odfbuild.inspect.verify.signatures import Signature
@@ -34,7 +35,18 @@ def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = Fals
         f"  {each.dataset} was not recomputed: {_lacking(each)}" for each in verdict.unchecked
     ]
     lines += [f"  {excuse_line(each)}" for each in verdict.excused]
+    if verdict.executors is not None:
+        lines.append(f"  {_by_executors(verdict.executors)}")
     return "\n".join([text, *lines])
+
+
+def _by_executors(done: ByExecutors) -> str:
+    """What executors did, and which datasets have steps that they did not recompute."""
+    here = dict(done.steps_here)
+    objects = count(done.objects + done.objects_here, "data object")
+    steps = count(done.steps + sum(here.values()), "step")
+    text = f"executors checked {done.objects:,} of {objects}, and recomputed {done.steps:,} of "
+    return f"{text}{steps}" + (f"; recomputed here: {', '.join(here)}" if here else "")
 
 
 def excuse_line(each: Excuse) -> str:
@@ -159,6 +171,16 @@ def verdict_to_data(names: Sequence[str], verdict: Verdict) -> dict[str, Any]:
         "signatures": [_signature_to_data(each) for each in verdict.signatures],
         "unchecked": [_finding_to_data(each) for each in verdict.unchecked],
         **({"excused": list(map(_excuse_to_data, verdict.excused))} if verdict.excused else {}),
+        **({"executors": _executors_to_data(verdict.executors)} if verdict.executors else {}),
+    }
+
+
+def _executors_to_data(done: ByExecutors) -> dict[str, Any]:
+    return {
+        "objects": done.objects,
+        "objects_here": done.objects_here,
+        "steps": done.steps,
+        "steps_here": dict(done.steps_here),
     }
 
 

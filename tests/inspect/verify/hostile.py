@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.inspect.verify.objects import check_slice
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.decode import decode_file
+from odfbuild.records.intact import check_slice
 
 SECONDS = 2.0
 KILOBYTES = 500 * 1024

@@ -16,17 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.errors import OdfbuildError
-from odfbuild.inspect.verify import objects
 from odfbuild.inspect.verify.check import verify
 from odfbuild.inspect.verify.integrity import verify_integrity
-from odfbuild.inspect.verify.objects import check_slice
 from odfbuild.odf.flatbuffers.form import MalformedBlock, decode_block
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_manifest
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.plan.changes.committed import committed_snapshot
 from odfbuild.project.decode import decode_bytes
-from odfbuild.records import bounds
+from odfbuild.records import bounds, intact
+from odfbuild.records.intact import check_slice
 from odfbuild.report.chain import log_to_data, render_log
 from odfbuild.store.workspace import Workspace
 from tests.apply.bench import Bench
@@ -193,7 +192,7 @@ def test_a_large_value_that_is_repeated_takes_no_more_memory_than_a_few_of_it(
     text = pa.DictionaryArray.from_arrays(pa.array([0] * rows), ["x" * (1 << 16)])
     data = _bytes(_table(offset=range(rows), text=text), store_schema=False)
     assert len(data) < 100_000
-    monkeypatch.setattr(objects, "_WRITTEN_OUT", 4 << 20)
+    monkeypatch.setattr(intact, "_WRITTEN_OUT", 4 << 20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert _checked(data, tmp_path, rows) == "E0816"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000

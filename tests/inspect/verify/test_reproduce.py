@@ -14,7 +14,6 @@ import pytest
 
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.inspect.verify.check import Verdict, verify
-from odfbuild.inspect.verify.compare import first_difference
 from odfbuild.inspect.verify.integrity import verify_integrity
 from odfbuild.inspect.verify.reproduce import Extent, upstream
 from odfbuild.odf.digest import LogicalHasher, physical_hash
@@ -31,6 +30,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.records import merge_slices
+from odfbuild.records.first_difference import first_difference
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import copies_folder
 from odfbuild.store.storage import ObjectKind
@@ -97,7 +97,7 @@ def tamper_slice(
             return block
         assert isinstance(event, ExecuteTransform)
         assert event.new_data is not None
-        table = pq.read_table(store.object_path("data", event.new_data.physical_hash))
+        table = pq.read_table(store.bring("data", event.new_data.physical_hash))
         values = pa.array([value, *table[column].to_pylist()[1:]], table[column].type)
         at = table.schema.get_field_index(column)
         table = table.set_column(at, table.schema.field(at), values)

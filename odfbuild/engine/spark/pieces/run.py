@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 import pyarrow as pa
 
 from odfbuild.engine.contract import InputSlices
@@ -41,6 +42,7 @@ from odfbuild.errors import EngineProblem, OdfbuildError
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.records.first_difference import RecordDifference
 from odfbuild.store.storage import PROBES, Storage
 from odfbuild.values import Value
 
@@ -51,7 +53,7 @@ _ONE_FOR_ONE = frozenset({"Project", "SubqueryAlias", "View", "MapInArrow", "Ran
 """Nodes of a plan that give as many records as they take."""
 _LOOKS = 64
 """Tasks that tell of their workers: so many meet all of them, or nearly."""
-_LOOKED: WeakKeyDictionary[Any, tuple[StorageAddress, frozenset[str]]] = WeakKeyDictionary()
+_LOOKED: WeakKeyDictionary[Any, tuple[StorageAddress, frozenset[str], bool]] = WeakKeyDictionary()
 """The workers of a session that were found able to use a storage."""
 
 
@@ -72,7 +74,8 @@ def write_in_pieces(
         or any(pa.types.is_nested(each.type) for each in task.input_schema)
     ):
         return None
-    place = Workplace(task.dataset, task.storage, scratch, cluster, server)
+    only_reads = bool(task.recorded)
+    place = Workplace(task.dataset, task.storage, scratch, cluster, server, only_reads)
     try:
         with by_tasks(spark, place, task.pieces[0][0]):
             return _written(spark, task, server)
@@ -91,7 +94,8 @@ def write_in_pieces(
 class Workplace(Value):
     """Who works for a dataset, and where: `cluster` is what messages call the workers.
 
-    `scratch` is a folder of the session. They may be those of the session of a `server`.
+    `scratch` is a folder of the session. They may be those of the session of a `server`. Where
+    nothing is kept that they write, they need no right to do so (`only_reads`).
     """
 
     dataset: str
@@ -99,6 +103,7 @@ class Workplace(Value):
     scratch: Path
     cluster: str
     server: Any = None
+    only_reads: bool = False
 
 
 @contextmanager
@@ -124,10 +129,19 @@ def by_tasks(spark: SparkSession, place: Workplace, seen: DataSlice | None) -> I
 
 def _written(spark: SparkSession, task: PiecesTask, server: Any) -> tuple[WrittenPiece, ...]:
     with _over_pieces(spark, task, server) as (plan, result):
-        counts = _counts(result, plan, task)
-        offsets = accumulate(counts, initial=task.first_offset)
+        counts: list[int] | None = None
+        offsets = [each.first_offset for each in task.recorded]
+        if not task.recorded:
+            counts = _counts(result, plan, task)
+            offsets = [*accumulate(counts, initial=task.first_offset)]
         how = tasks.Writing(
-            task.dataset, task.schema, task.vocab, tuple(offsets), task.system_time, task.storage
+            task.dataset,
+            task.schema,
+            task.vocab,
+            tuple(offsets),
+            task.system_time,
+            task.storage,
+            task.recorded,
         )
         rows = result.mapInArrow(partial(tasks.write, how), ddl(tasks.REPORT)).collect()
     by_number = {row.piece: row for row in rows}
@@ -135,13 +149,14 @@ def _written(spark: SparkSession, task: PiecesTask, server: Any) -> tuple[Writte
         why = f"of {len(task.pieces)} tasks {len(rows)} told of what they wrote"
         raise wrong(task.dataset, why)
     found = []
-    for number, first in enumerate(how.first_offsets[:-1]):
+    for number in range(len(task.pieces)):
         row = by_number[number]
-        if len(task.pieces) > 1 and row.records != counts[number]:
+        if counts is not None and len(counts) > 1 and row.records != counts[number]:
             why = f"piece {number} has {row.records:,} records, counted were {counts[number]:,}"
             raise wrong(task.dataset, why)
-        found.append(piece_of(row, first))
-    check_stored(task.dataset, task.storage, found)
+        found.append(piece_of(row, offsets[number]))
+    if not task.recorded:
+        check_stored(task.dataset, task.storage, found)
     return tuple(found)
 
 
@@ -197,7 +212,8 @@ def piece_of(row: Any, first: int) -> WrittenPiece:
         offset_interval=OffsetInterval(start=first, end=first + row.records - 1),
         size=row.size,
     )
-    return WrittenPiece(data, Timestamp.from_millis(row.latest))
+    difference = row.difference and msgspec.json.decode(row.difference, type=RecordDifference)
+    return WrittenPiece(data, Timestamp.from_millis(row.latest), difference)
 
 
 def ddl(schema: pa.Schema) -> str:
@@ -220,18 +236,18 @@ def _check_workers(spark: SparkSession, place: Workplace, data: DataSlice | None
     context, server, cluster = spark.sparkContext, place.server, place.cluster
     known = context if server is None else server
     addresses = executor_addresses(context) if server is None else frozenset[str]()
-    now = (place.storage, addresses)
+    now = (place.storage, addresses, place.only_reads)
     if _LOOKED.get(known) == now:
         return
-    token = secrets.token_hex(8)
+    token = None if place.only_reads else secrets.token_hex(8)
     parallel = context.defaultParallelism if server is None else cores(server)
     number = min(_LOOKS, max(2, parallel))
     look = partial(tasks.look, place.storage, data, token)
     numbers = (server or spark).range(0, number, 1, number)
     rows = numbers.mapInArrow(look, ddl(tasks.SEEN)).collect()
     storage = _storage(place.storage)
-    seen = {file.name for file in storage.files(PROBES)}
-    for row in rows:
+    seen = {file.name for file in storage.files(PROBES)} if token else {None}
+    for row in rows if token else ():
         storage.discard(row.written)
     for row in rows:
         if row.release != pa.__version__:

@@ -1,5 +1,7 @@
 """What executors do with a piece of a step: read objects, and write the object that comes of them.
 
+Where the step was committed already, they compare what they wrote with what was.
+
 This runs in Python workers of Spark, which have this package from the coordinator (`shipped`), and
 credentials of the storage from their own environment. A task has files of its own, which are gone
 when it ends. What goes wrong reaches the coordinator as text, because Spark carries nothing else.
@@ -15,23 +17,28 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.event_windows import EventWindows, count_late
-from odfbuild.engine.in_pieces import StorageAddress
-from odfbuild.engine.slice import write_records
+from odfbuild.engine.in_pieces import Recorded, StorageAddress
+from odfbuild.engine.slice import StagedSlice, write_records
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError
 from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice
 from odfbuild.odf.operation import APPEND
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.first_difference import first_difference
+from odfbuild.records.intact import check_slice, damage_of
 from odfbuild.records.uuids import is_uuid, to_text
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import PROBES, Storage
 from odfbuild.values import Value
 
@@ -48,9 +55,19 @@ REPORT = pa.schema(
         ("physical", pa.string()),
         ("logical", pa.string()),
         ("latest", pa.int64()),
+        ("difference", pa.string()),
     ]
 )
 """What a task tells of the slice that it wrote; times are milliseconds of Unix."""
+DAMAGE = pa.schema(
+    [
+        ("piece", pa.int32()),
+        ("code", pa.string()),
+        ("message", pa.string()),
+        ("help", pa.string()),
+    ]
+)
+"""What a task tells of an object: nothing but its number where it is whole."""
 LATE = pa.schema([("records", pa.int64())])
 """What a task tells of late records."""
 SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa.string())])
@@ -75,7 +92,10 @@ class Reading(Value):
 
 
 class Writing(Value):
-    """How slices are written: as for `write_records`, the offsets piece by piece."""
+    """How slices are written: as for `write_records`, the offsets piece by piece.
+
+    If `recorded` says what they were, piece by piece, they are compared with that and not kept.
+    """
 
     dataset: str
     schema: pa.Schema
@@ -83,6 +103,16 @@ class Writing(Value):
     first_offsets: tuple[int, ...]
     system_time: Timestamp
     storage: StorageAddress
+    recorded: tuple[Recorded, ...] = ()
+
+
+class Checking(Value):
+    """Slices of a dataset that are checked, each with its column of offsets."""
+
+    dataset: str
+    slices: tuple[tuple[DataSlice, str], ...]
+    storage: StorageAddress
+    logical: bool
 
 
 class Watching(Value):
@@ -98,9 +128,12 @@ class Watching(Value):
 
 
 def look(
-    storage: StorageAddress, data: DataSlice | None, token: str, batches: Iterator[pa.RecordBatch]
+    storage: StorageAddress,
+    data: DataSlice | None,
+    token: str | None,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Tell of the worker, and whether it may read and write in the storage.
+    """Tell of the worker, and whether it may read in the storage; with a `token`, also write.
 
     Its owner may not let it remove anything, so what it wrote is left to the coordinator.
     """
@@ -109,8 +142,9 @@ def look(
     with told_of():
         there = _storage(storage)
         size = None if data is None else there.size("data", data.physical_hash)
-        name = f"{PROBES}/{token}-{_number()}"
-        there.write(name, b"odfbuild")
+        name = token and f"{PROBES}/{token}-{_number()}"
+        if name:
+            there.write(name, b"odfbuild")
     yield pa.record_batch([[pa.__version__], [size], [name]], schema=SEEN)
 
 
@@ -133,26 +167,58 @@ def write(how: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 def written(
     how: Writing, number: int, records: Iterable[pa.RecordBatch], folder: Path
 ) -> pa.RecordBatch:
-    """Write the records of a piece into the storage; what there is to tell of it."""
+    """Write the records of a piece into the storage, or compare them; what there is to tell."""
+    recorded = how.recorded[number] if how.recorded else None
     staged = write_records(
         records,
         dataset=how.dataset,
         schema=how.schema,
         vocab=how.vocab,
         first_offset=how.first_offsets[number],
-        system_time=how.system_time,
+        system_time=recorded.system_time if recorded else how.system_time,
         target=folder / "slice.parquet",
     )
     if staged is None:
-        told: list[object] = [number, 0, 0, None, None, None]
+        told: list[object] = [number, 0, 0, None, None, None, None]
     else:
-        data, latest = staged.data, staged.max_event_time
-        # Also where it is there already: what is young is no garbage for others.
-        _storage(how.storage).upload("data", data.physical_hash, staged.path)
+        data, latest, difference = staged.data, staged.max_event_time, None
+        if recorded is None:
+            # Also where it is there already: what is young is no garbage for others.
+            _storage(how.storage).upload("data", data.physical_hash, staged.path)
+        else:
+            difference = _difference(_storage(how.storage), recorded.data, staged)
         staged.path.unlink()
         hashes = [str(data.physical_hash), str(data.logical_hash)]
-        told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
+        millis = latest.millis if latest else None
+        told = [number, staged.records, data.size, *hashes, millis, difference]
     return pa.record_batch([[each] for each in told], schema=REPORT)
+
+
+def _difference(storage: Storage, recorded: DataSlice | None, staged: StagedSlice) -> str | None:
+    """The first record in which a slice differs from the recorded one, as JSON."""
+    if recorded is None or recorded.logical_hash == staged.data.logical_hash:
+        return None
+    file = staged.path.with_name("recorded.parquet")
+    _fetch(storage, recorded, file)
+    found = first_difference(file, staged.path)
+    file.unlink()
+    return None if found is None else msgspec.json.encode(found).decode()
+
+
+def check(how: Checking, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is wrong with slices, whose numbers come in `batches`."""
+    with told_of(), own_folder() as folder:
+        store = DatasetStore(folder, how.dataset, _storage(how.storage))
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data, column = how.slices[number]
+                hash = data.physical_hash
+                file = store.object_path("data", hash)
+                whole = partial(check_slice, file, data, column, logical=how.logical)
+                found = damage_of(store, "data", hash, whole)
+                file.unlink(missing_ok=True)
+                told = [found.code, found.message, found.help] if found else [None] * 3
+                yield pa.record_batch([[each] for each in (number, *told)], schema=DAMAGE)
 
 
 def _number() -> int:

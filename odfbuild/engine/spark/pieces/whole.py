@@ -80,7 +80,8 @@ def write_whole(
     if is_map and task.vocab.operation_type in known_result(found.report).columns:
         return None
     seen = next((data for each in task.inputs for data, _ in each.all_slices), None)
-    place = Workplace(task.dataset, task.storage, scratch, cluster)
+    only_reads = task.recorded is not None
+    place = Workplace(task.dataset, task.storage, scratch, cluster, only_reads=only_reads)
     _tune(spark, task)
     try:
         with by_tasks(spark, place, seen):
@@ -152,20 +153,28 @@ class _Whole:
             case _:
                 result = self._pairs()
         piece = WrittenPiece(None) if result is None else self._write(result)
-        late = self._late() if self._choice == WINDOWS else {}
+        told = self._choice == WINDOWS and self._task.recorded is None
+        late = self._late() if told else {}
         return WrittenStep(piece, self._choice, late)
 
     def _write(self, result: DataFrame) -> WrittenPiece:
         task, first = self._task, self._task.first_offset
         how = tasks.Writing(
-            task.dataset, task.schema, task.vocab, (first,), task.system_time, task.storage
+            task.dataset,
+            task.schema,
+            task.vocab,
+            (first,),
+            task.system_time,
+            task.storage,
+            () if task.recorded is None else (task.recorded,),
         )
         rows = result.mapInArrow(partial(tasks.write, how), ddl(tasks.REPORT)).collect()
         if len(rows) > 1:
             raise wrong(task.dataset, f"{len(rows)} tasks told of what one of them wrote")
         # Spark starts no task for a result of which it knows that it is empty.
         piece = piece_of(rows[0], first) if rows else WrittenPiece(None)
-        check_stored(task.dataset, task.storage, [piece])
+        if task.recorded is None:
+            check_stored(task.dataset, task.storage, [piece])
         return piece
 
     # --- Modes ---

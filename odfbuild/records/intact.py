@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import Code
+from odfbuild.errors import Code, IntegrityError
 from odfbuild.odf.model import Checkpoint, DataSlice
 from odfbuild.odf.multihash import SHA3_256, Multihash
 from odfbuild.records.bounds import Excess, check_bounds
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import UnfitFile, is_file_inside, open_inside
+from odfbuild.store.storage import ObjectKind
+from odfbuild.values import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+RESTORE = (
+    "restore the file: from a backup, or from the clone that has it; if the dataset is published, "
+    "remove the file: it is fetched again when it is needed"
+)
 _CHUNK = 1 << 20
 _WRITTEN_OUT = 64 << 20
 _MANY, _FEW = 1 << 16, 1 << 10
@@ -30,6 +37,35 @@ class Fault:
 
     code: str
     what: str
+
+
+class Damage(Value):
+    """What is wrong with an object of a dataset, as a sentence, and how to fix it."""
+
+    code: str
+    message: str
+    help: str = RESTORE
+
+
+def damage_of(
+    store: DatasetStore, kind: ObjectKind, hash: Multihash, check: Callable[[], Fault | None]
+) -> Damage | None:
+    """What `check` finds wrong with an object, which comes from the storage if it is not here.
+
+    Nothing is wrong with one that is not here, as its owner says.
+    """
+    try:
+        if not store.has_object(kind, hash) and (kind, hash) in store.withdrawn():
+            return None
+        if store.storage is not None:
+            store.bring(kind, hash)
+        fault = check()
+    except IntegrityError as error:
+        return Damage(error.code, error.message, error.help or RESTORE)
+    if fault is None:
+        return None
+    noun = "data" if kind == "data" else "checkpoint"
+    return Damage(fault.code, f"{noun} object {hash} {fault.what}")
 
 
 def check_checkpoint(path: Path, expected: Checkpoint) -> Fault | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.inspect.verify.finding import ValueDifference
+from odfbuild.values import Value
 
 _WINDOW = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDifference:
+class ValueDifference(Value):
+    """A value that was recorded and another one that the same step gives; both as text."""
+
+    column: str
+    recorded: str
+    replayed: str
+
+
+class RecordDifference(Value):
     """`row` counts from 0; `values` are those that differ."""
 
     row: int
