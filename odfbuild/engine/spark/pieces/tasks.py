@@ -53,8 +53,15 @@ REPORT = pa.schema(
 """What a task tells of the slice that it wrote; times are milliseconds of Unix."""
 LATE = pa.schema([("records", pa.int64())])
 """What a task tells of late records."""
-SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa.string())])
-"""What a worker tells: its release of PyArrow, the bytes of an object, and what it wrote there."""
+SEEN = pa.schema(
+    [
+        ("pyspark", pa.string()),
+        ("pyarrow", pa.string()),
+        ("size", pa.int64()),
+        ("written", pa.string()),
+    ]
+)
+"""What a worker tells: its releases, the bytes of an object, and what it wrote there."""
 
 
 class Reading(Value):
@@ -111,7 +118,8 @@ def look(
         size = None if data is None else there.size("data", data.physical_hash)
         name = f"{PROBES}/{token}-{_number()}"
         there.write(name, b"odfbuild")
-    yield pa.record_batch([[pa.__version__], [size], [name]], schema=SEEN)
+    told = [[_release()], [pa.__version__], [size], [name]]
+    yield pa.record_batch(told, schema=SEEN)
 
 
 def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,6 +161,13 @@ def written(
         hashes = [str(data.physical_hash), str(data.logical_hash)]
         told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
     return pa.record_batch([[each] for each in told], schema=REPORT)
+
+
+def _release() -> str:
+    """The release of Spark that runs this task."""
+    import pyspark
+
+    return str(pyspark.__version__)
 
 
 def _number() -> int:
