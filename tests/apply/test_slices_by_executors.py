@@ -558,7 +558,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(
 def python_that_says(folder: Path, code: str) -> str:
     """The Python of this process, in which a module of Spark runs after `code`."""
     file = folder / f"python-{len([*folder.glob('python-*')])}"
-    run = 'runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)'
+    run = 'runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)'
     command = f"import runpy, sys; {code}; {run}"
     file.write_text(f"#!/bin/sh\nshift\nexec {sys.executable} -c '{command}' \"$@\"\n")
     file.chmod(0o755)

@@ -164,7 +164,7 @@ def test_a_worker_tells_what_it_sees_and_leaves_what_it_wrote(
     where: StorageAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_number", lambda: 3)
-    monkeypatch.setattr(tasks, "_release", lambda: "4.0.0")
+    monkeypatch.setattr(tasks, "release", lambda: "4.0.0")
     data = stored(where, RECORDS)
     (told,) = tasks.look(where, data, "token", numbers(1))
     assert told.to_pylist() == [

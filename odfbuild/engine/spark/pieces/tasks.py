@@ -25,6 +25,7 @@ from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.event_windows import EventWindows, count_late
 from odfbuild.engine.in_pieces import StorageAddress
 from odfbuild.engine.slice import write_records
+from odfbuild.engine.spark.internals.status import release
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError
 from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice
@@ -118,7 +119,7 @@ def look(
         size = None if data is None else there.size("data", data.physical_hash)
         name = f"{PROBES}/{token}-{_number()}"
         there.write(name, b"odfbuild")
-    told = [[_release()], [pa.__version__], [size], [name]]
+    told = [[release()], [pa.__version__], [size], [name]]
     yield pa.record_batch(told, schema=SEEN)
 
 
@@ -161,13 +162,6 @@ def written(
         hashes = [str(data.physical_hash), str(data.logical_hash)]
         told = [number, staged.records, data.size, *hashes, latest.millis if latest else None]
     return pa.record_batch([[each] for each in told], schema=REPORT)
-
-
-def _release() -> str:
-    """The release of Spark that runs this task."""
-    import pyspark
-
-    return str(pyspark.__version__)
 
 
 def _number() -> int:
