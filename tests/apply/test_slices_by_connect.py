@@ -14,9 +14,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import Engine
-from tests.apply.served import serving
-from tests.apply.side_by_side import SideBySide
 from tests.apply.test_slices_by_executors import (
     DEFINITIONS,
     DERIVED,
@@ -30,7 +27,7 @@ from tests.apply.test_slices_by_executors import (
 )
 from tests.servers.cluster import why_nothing_can_be_hidden
 from tests.servers.connect import connect_server
-from tests.servers.objects import s3_endpoint, s3_program
+from tests.servers.objects import s3_endpoint
 
 pytestmark = pytest.mark.spark
 
@@ -88,31 +85,6 @@ def test_a_step_of_one_piece_gives_the_head_of_one_jvm(bench: Bench) -> None:
     for name in DERIVED:
         assert head(root, name) == head(here(bench), name)
     assert not [each for each in root.rglob("*") if each.is_file() and each.parent.name == "data"]
-
-
-@pytest.mark.slow  # commands in two projects, and a session for one of them
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_whatever_a_team_does_a_server_gives_the_heads_of_one_jvm(
-    seed: int,
-    bench: Bench,
-    spark_engine: Engine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    there = bench.folder / "hidden" / f"walks-{seed}" / f"walk-{seed}"
-    there.parent.mkdir()
-    bench.configure(there.parent, slices="executors", sliceSize="1g")
-    log = bench.folder / f"walk-{seed}.log"
-    with (
-        s3_program(tmp_path / "s3") as own,
-        serving(there.parent, bench.machine(there.parent), log) as process,
-    ):
-        roots, objects = (tmp_path / there.name, there), (own, bench.objects)
-        computing = spark_engine, process
-        both = SideBySide(roots, objects, seed, computing, monkeypatch, capsys)
-        both.go(4)
-    assert "executors wrote" in "".join(both.said)
 
 
 @pytest.mark.slow  # another session on the server
