@@ -34,10 +34,12 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import Storage
+from tests.apply.served import serving
+from tests.apply.side_by_side import SideBySide
 from tests.example.odfbuild_project import ExampleProject
 from tests.inspect.verify.test_reproduce import tamper_slice
 from tests.servers.cluster import spark_cluster, why_nothing_can_be_hidden
-from tests.servers.objects import BUCKET, Objects, s3_endpoint
+from tests.servers.objects import BUCKET, Objects, s3_endpoint, s3_program
 
 ROOT = Path(__file__).parents[2]
 CONF = {
@@ -203,6 +205,11 @@ content:
         ("parquet", f"kind: Url, url: 's3://{BUCKET}/raw/0.parquet'", "Parquet"),
     )
 )
+NOWHERE = "http://127.0.0.1:9"
+BARE_PYTHON = str(Path(sys.base_prefix, "bin", "python3"))
+OTHER_ARROW = 'import pyarrow; pyarrow.__version__ = "18.0.0"'
+OTHER_SPARK = 'import pyspark; pyspark.__version__ = "4.0.0"'
+OTHER_PYTHON = "import pyspark.worker; sys.version_info = (3, 9, 0)"
 LATE = (
     DEFINITIONS.rpartition("---")[2]
     .replace("name: all", "name: late")
@@ -227,21 +234,27 @@ class Bench:
     engine: Engine
     """The one JVM that all tests of this process share."""
 
-    def copy(self, name: str, **engine: Any) -> Path:
+    def copy(self, name: str, conf: dict[str, str] | None = None, **engine: Any) -> Path:
         """A clone with the chains of the root, and nothing of its data."""
         root = self.folder / "hidden" / name
         shutil.copytree(
             self.folder / "hidden" / "made", root, ignore=shutil.ignore_patterns("data")
         )
         (root / "data").mkdir()
-        self.configure(root, **engine)
+        self.configure(root, conf, **engine)
         return root
 
     def machine(self, root: Path) -> Path:
         return self.folder / f"{root.name}-machine.yaml"
 
-    def configure(self, root: Path, conf: dict[str, str] | None = None, **engine: Any) -> None:
-        content = {"name": "bench", "storage": f"s3://{BUCKET}/objects"}
+    def configure(
+        self,
+        root: Path,
+        conf: dict[str, str] | None = None,
+        storage: str = f"s3://{BUCKET}/objects",
+        **engine: Any,
+    ) -> None:
+        content = {"name": "bench", "storage": storage}
         project = {"kind": "Project", "version": 1, "content": content}
         (root / "odfbuild.yaml").write_text(json.dumps(project))
         settings = {
@@ -377,6 +390,39 @@ def records_of(root: Path, name: str) -> pa.Table:
             assert storage.get("data", data.physical_hash, file)
             tables.append(pq.read_table(file))
     return pa.concat_tables(tables).drop_columns(["system_time"])
+
+
+@pytest.fixture(scope="module")
+def process(bench: Bench) -> Iterator[subprocess.Popen[str]]:
+    """The program with one session on the cluster."""
+    root = bench.folder / "hidden" / "walks"
+    root.mkdir()
+    bench.configure(root, slices="executors", sliceSize="1g")
+    with serving(root, bench.machine(root), bench.folder / "walks.log") as process:
+        yield process
+
+
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [(1, 2), *[pytest.param(n, 8, marks=pytest.mark.slow) for n in range(2, 12)]],
+)
+def test_whatever_a_team_does_executors_give_the_heads_of_one_jvm(
+    seed: int,
+    steps: int,
+    bench: Bench,
+    process: subprocess.Popen[str],
+    spark_engine: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    there = bench.folder / "hidden" / "walks" / f"walk-{seed}"
+    with s3_program(tmp_path / "s3") as own:
+        roots, objects = (tmp_path / there.name, there), (own, bench.objects)
+        computing = spark_engine, process
+        both = SideBySide(roots, objects, seed, computing, monkeypatch, capsys)
+        both.go(steps)
+    assert "executors wrote" in "".join(both.said)
 
 
 @pytest.fixture(scope="module")
@@ -519,16 +565,24 @@ def until(happened: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def executors(bench: Bench) -> list[int]:
-    """The processes of Spark that do the work, by the folders in which they run."""
-    found = []
+def executors(bench: Bench) -> dict[int, int]:
+    """The processes of Spark that do the work, by their folders, and of which worker each is."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes()
             folder = (process / "cwd").readlink()
             if b"CoarseGrainedExecutorBackend" in words and folder.is_relative_to(bench.folder):
-                found.append(int(process.name))
+                parent = (process / "status").read_text().partition("PPid:")[2].split()[0]
+                if b"deploy.worker.Worker" in Path("/proc", parent, "cmdline").read_bytes():
+                    found[int(process.name)] = int(parent)
     return found
+
+
+def kill(*processes: int) -> None:
+    for each in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 @pytest.mark.slow  # a session on the cluster, and executors that start again
@@ -536,7 +590,7 @@ def test_a_step_goes_on_when_an_executor_is_killed(bench: Bench, by_executors: P
     root = bench.copy("killed", sliceSize="64k", slices="executors")
     process = bench.start(root, "apply", "-y", *DERIVED)
     until(lambda: bool([*bench.folder.glob("cluster/local/**/odfbuild-*")]))  # a task is at work
-    os.kill(executors(bench)[0], signal.SIGKILL)
+    kill(next(iter(executors(bench))))
     said, _ = process.communicate()
     assert process.returncode == 0, said
     for name in DERIVED:
@@ -548,7 +602,9 @@ def test_a_step_goes_on_when_an_executor_is_killed(bench: Bench, by_executors: P
 def test_nothing_is_lost_or_doubled_whatever_is_killed(
     seed: int, bench: Bench, by_executors: Path
 ) -> None:
-    """Two of them build the same; an executor or one of them is killed at any moment."""
+    """Two of them build the same; what is killed at any moment is one of them, an executor, or a
+    worker with its executors.
+    """
     chance = random.Random(seed)
     speculation = {
         "spark.speculation": "true",
@@ -563,12 +619,15 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(
     both = [bench.start(root, "apply", "-y", *names) for _ in range(2)]
     until(lambda: bool({*executors(bench)} - before) or None not in [p.poll() for p in both])
     time.sleep(chance.uniform(0, 20))
-    at_work = sorted({*executors(bench)} - before)
-    if at_work and chance.random() < 0.6:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(chance.choice(at_work), signal.SIGKILL)
-    else:
-        chance.choice(both).kill()
+    at_work = {each: its for each, its in executors(bench).items() if each not in before}
+    match chance.choice(["executor", "worker", "odfbuild"]) if at_work else "odfbuild":
+        case "executor":
+            kill(chance.choice(sorted(at_work)))
+        case "worker":
+            worker = chance.choice(sorted(at_work.values()))
+            kill(worker, *(each for each, its in at_work.items() if its == worker))
+        case _:
+            chance.choice(both).kill()
     for process in both:
         process.communicate()
     said = bench.run(root, "apply", "-y", *names)
@@ -583,25 +642,59 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(
     assert bench.stored() == used(root)
 
 
+def python_that_says(folder: Path, code: str) -> str:
+    """The Python of this process, in which a module of Spark runs after `code`."""
+    file = folder / f"python-{len([*folder.glob('python-*')])}"
+    run = 'runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)'
+    command = f"import runpy, sys; {code}; {run}"
+    file.write_text(f"#!/bin/sh\nshift\nexec {sys.executable} -c '{command}' \"$@\"\n")
+    file.chmod(0o755)
+    return str(file)
+
+
 @pytest.mark.slow  # a session on the cluster for each
 @pytest.mark.parametrize(
-    ("conf", "variables", "code"),
+    ("conf", "python", "code", "named"),
     [
-        ({}, {"PYSPARK_PYTHON": "/nonexistent/python"}, "E1680"),
-        ({}, {"PYSPARK_PYTHON": str(Path(sys.base_prefix, "bin", "python3"))}, "E1681"),
-        ({"spark.executorEnv.AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, {}, "E1682"),
+        pytest.param({}, "/nonexistent/python", "E1680", "/nonexistent", id="no Python"),
+        pytest.param({}, OTHER_PYTHON, "E1680", "3.9", id="another Python"),
+        pytest.param({}, BARE_PYTHON, "E1681", "lack a library", id="no PyArrow"),
+        pytest.param({}, OTHER_ARROW, "E1681", "PyArrow 18.0.0", id="another PyArrow"),
+        pytest.param({}, OTHER_SPARK, "E1675", "Spark 4.0.0", id="another Spark"),
+        pytest.param({"AWS_ENDPOINT_URL": NOWHERE}, "", "E1682", NOWHERE, id="no storage"),
+        pytest.param({"AWS_ACCESS_KEY_ID": ""}, "", "E1682", "credentials", id="no credentials"),
     ],
 )
 def test_a_worker_that_cannot_do_it_is_told_before_anything_is_committed(
-    bench: Bench, conf: dict[str, str], variables: dict[str, str], code: str
+    bench: Bench, conf: dict[str, str], python: str, code: str, named: str
 ) -> None:
-    root = bench.copy(f"lacking-{code}", conf=conf, sliceSize="64k")
+    conf = {f"spark.executorEnv.{name}": value for name, value in conf.items()}
+    root = bench.copy(f"lacking-{len([*bench.folder.glob('hidden/*')])}", conf, sliceSize="64k")
+    if python and not python.startswith("/"):
+        python = python_that_says(bench.folder, python)
     before = head(root, "all")
-    said = bench.run(root, "apply", "-y", "all", **variables)
+    said = bench.run(root, "apply", "-y", "all", PYSPARK_PYTHON=python or sys.executable)
     assert f"error[{code}]" in said
+    assert named in said
     assert "nothing was committed" in said
     assert said.endswith("\n1")
     assert head(root, "all") == before
+
+
+@pytest.mark.slow  # a session on the cluster
+def test_a_worker_that_cannot_read_a_source_is_told_before_anything_is_committed(
+    bench: Bench,
+) -> None:
+    conf = {"spark.executorEnv.AWS_ENDPOINT_URL": NOWHERE}
+    root = bench.copy("lacking-source", conf, sliceSize="64k", slices="executors")
+    shared = bench.folder / "shared"  # a storage that all of them see
+    bench.configure(root, conf, storage=str(shared), sliceSize="64k", slices="executors")
+    (root / "datasets" / "lake.yaml").write_text(LAKE)
+    said = bench.run(root, "apply", "-y", "csv")
+    assert "error[E1685]" in said
+    assert "nothing was committed" in said
+    assert said.endswith("\n1")
+    assert not (root / "chains" / "csv" / "refs" / "head").exists()
 
 
 @pytest.mark.slow  # two sessions on the cluster

@@ -6,7 +6,7 @@ It knows what is defined and writes it; whether odfbuild keeps up is for the tes
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ _PROJECT: dict[str, Any] = {
     "version": 1,
     "content": {"name": "walk", "datasets": "datasets", "state": "chains"},
 }
-_COLUMNS = ["event_time TIMESTAMP", "id BIGINT", "k STRING", "v BIGINT"]
-_MERGES = ("Ledger", "Append", "Snapshot", "UpsertStream")
-_OF_ONE: tuple[str, ...] = (
+_COLUMNS: Sequence[str] = ["event_time TIMESTAMP", "id BIGINT", "k STRING", "v BIGINT"]
+_MERGES: Sequence[str] = ("Ledger", "Append", "Snapshot", "UpsertStream")
+_OF_ONE: Sequence[str] = (
     "SELECT event_time, id, k, v * {n} AS v FROM a",
     "SELECT event_time, id, k, v FROM a WHERE v > {n}",
     "SELECT event_time, id, upper(k) AS k, coalesce(v, 0) AS v, v + 1 AS extra FROM a",
@@ -31,7 +31,7 @@ _OF_ONE: tuple[str, ...] = (
     "SELECT event_time, id, k, v FROM (SELECT *, row_number() OVER (PARTITION BY k"
     " ORDER BY v DESC, id, event_time) AS n FROM a) WHERE n <= {n}",
 )
-_OF_TWO: tuple[str, ...] = (
+_OF_TWO: Sequence[str] = (
     "SELECT event_time, id, k, v FROM a UNION ALL SELECT event_time, id, k, v FROM b",
     "SELECT a.event_time, a.id, a.k, b.v FROM a JOIN b ON a.id = b.id",
     "SELECT a.event_time, a.id, a.k, b.v FROM a LEFT JOIN b ON a.id = b.id AND a.k = b.k",
@@ -67,6 +67,9 @@ class Walk:
     `waiting` are files that came since the last apply, which a new column is to be in; `checked`
     are the results of runs that the test has looked at.
     """
+
+    columns, merges = _COLUMNS, _MERGES
+    of_one, of_two = _OF_ONE, _OF_TWO
 
     def __init__(self, root: Path, chance: random.Random) -> None:
         self.root = root
@@ -128,22 +131,32 @@ class Walk:
         root = self.datasets[name]
         source = root.content["metadata"][0]
         columns = [each.split()[0] for each in source["read"]["schema"]]
-        rows = [self._row() for _ in range(self.chance.randint(0, 8))]
+        rows = [self.row() for _ in range(self.chance.randint(0, 8))]
         if source["merge"]["kind"] != "Append":
             rows = list({row[1]: row for row in rows}.values())
         lines = [",".join([*row, *["x"] * (len(columns) - len(row))]) for row in rows]
         is_state = source["merge"]["kind"] == "Snapshot"
         file = self.root / "data" / name / ("now.csv" if is_state else f"{root.files:04}.csv")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # Renamed into place: a source that is looked at by its times is never written in place.
-        staged = file.with_suffix(".new")
-        staged.write_text("\n".join([",".join(columns), *lines, ""]))
-        staged.replace(file)
+        self.put(file, "\n".join([",".join(columns), *lines, ""]))
         root.files += 1
         self.waiting.setdefault(name, []).append(file)
         return f"arrive {name}"
 
-    def _row(self) -> list[str]:
+    def put(self, file: Path, text: str) -> None:
+        """Renamed into place: a source that is looked at by its times is never written in place."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        staged = file.with_suffix(".new")
+        staged.write_text(text)
+        staged.replace(file)
+
+    def fetched(self, name: str, merge: str) -> dict[str, Any]:
+        """Where a new root has its files from."""
+        if merge == "Snapshot":
+            return {"kind": "Url", "url": (self.root / "data" / name / "now.csv").as_uri()}
+        return {"kind": "FilesGlob", "path": f"data/{name}/*.csv", "order": "ByName"}
+
+    def row(self) -> list[str]:
+        """A record as text, with the declared columns."""
         chance = self.chance
         time = f"2024-{chance.randint(1, 3):02}-{chance.randint(1, 28):02}"
         value = chance.choice(["", str(chance.randint(-5, 50))])
@@ -156,15 +169,11 @@ class Walk:
 
     def add_root(self) -> str:
         name = self._new_name("r")
-        merge = self.chance.choice(_MERGES)
-        folder = self.root / "data" / name
-        fetch = {"kind": "FilesGlob", "path": f"data/{name}/*.csv", "order": "ByName"}
-        if merge == "Snapshot":
-            fetch = {"kind": "Url", "url": (folder / "now.csv").as_uri()}
+        merge = self.chance.choice(self.merges)
         source = {
             "kind": "SetPollingSource",
-            "fetch": fetch,
-            "read": {"kind": "Csv", "header": True, "schema": list(_COLUMNS)},
+            "fetch": self.fetched(name, merge),
+            "read": {"kind": "Csv", "header": True, "schema": list(self.columns)},
             "merge": {"kind": merge, **({} if merge == "Append" else {"primaryKey": ["id"]})},
         }
         self.datasets[name] = Defined({"name": name, "kind": "Root", "metadata": [source]})
@@ -212,14 +221,14 @@ class Walk:
         name = self.chance.choice([n for n, each in self.datasets.items() if each.is_root])
         source = self.datasets[name].content["metadata"][0]
         columns = source["read"]["schema"]
-        if len(columns) > len(_COLUMNS) + 1:
+        if len(columns) > len(self.columns) + 1:
             return None
         columns.append(f"c{len(columns)} STRING")
         self._write(name)
         for file in self.waiting.get(name, ()):
             header, *rows = file.read_text().splitlines()
             lines = [f"{header},c{len(columns) - 1}", *[f"{row},x" for row in rows]]
-            file.write_text("\n".join([*lines, ""]))
+            self.put(file, "\n".join([*lines, ""]))
         if source["merge"]["kind"] == "Snapshot":
             self.arrive(name)
         return f"column {name}"
@@ -288,7 +297,7 @@ class Walk:
 
     def _draw_query(self, name: str) -> None:
         one = self.datasets[name]
-        query = self.chance.choice(_OF_ONE if len(one.inputs) == 1 else _OF_TWO)
+        query = self.chance.choice(self.of_one if len(one.inputs) == 1 else self.of_two)
         pairs = zip(one.inputs, "ab", strict=False)
         one.content["metadata"][0] = {
             "kind": "SetTransform",

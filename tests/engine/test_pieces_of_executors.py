@@ -8,12 +8,14 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pyarrow as pa
 import pytest
 
 from odfbuild.engine.in_pieces import PiecesTask, Recorded, StorageAddress, WrittenPiece
+from odfbuild.engine.release import release_of_spark
 from odfbuild.engine.slice import dataset_schema, write_records
 from odfbuild.engine.spark.connect.expression_text import NotExpressible
 from odfbuild.engine.spark.engine import SparkEngine
@@ -168,12 +170,41 @@ def test_a_worker_tells_what_it_sees_and_leaves_what_it_wrote(
     where: StorageAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_number", lambda: 3)
+    monkeypatch.setattr(tasks, "release", lambda: "4.0.0")
     data = stored(where, RECORDS)
     (told,) = tasks.look(where, data, "token", numbers(1))
     assert told.to_pylist() == [
-        {"release": pa.__version__, "size": data.size, "written": "probes/token-3"}
+        {
+            "pyspark": "4.0.0",
+            "pyarrow": pa.__version__,
+            "size": data.size,
+            "written": "probes/token-3",
+        }
     ]
     assert [each.name for each in storage(where).files("probes")] == ["probes/token-3"]
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "named"),
+    [
+        ({"pyspark": "4.0.0"}, "E1675", "has Spark 4.0.0, and this machine has"),
+        ({"pyarrow": "18.0.0"}, "E1681", "has PyArrow 18.0.0, and this machine has"),
+        ({"size": None}, "E1682", "it sees no such object"),
+        ({"written": "probes/elsewhere"}, "E1682", "which is not there"),
+    ],
+)
+def test_a_worker_of_which_results_could_differ_gets_no_work(
+    where: StorageAddress, other: dict[str, object], code: str, named: str
+) -> None:
+    data = stored(where, RECORDS)
+    told = {"pyspark": release_of_spark(), "pyarrow": pa.__version__, "size": data.size}
+    row = SimpleNamespace(**{**told, "written": "probes/1", **other})
+    place = run.Workplace("a", where, where.root, "spark://h:7077")
+    with pytest.raises(EngineProblem) as caught:
+        run.check_seen(row, place, data, {"probes/1"})
+    assert caught.value.code == code
+    assert named in f"{caught.value.message} {caught.value.notes}"
+    assert "nothing was committed" in caught.value.notes
 
 
 def test_a_task_writes_the_slice_of_its_piece(

@@ -45,6 +45,11 @@ for each in $JOINED; do
 done
 exec "$@"
 """
+# A worker that is killed starts again, as those who run clusters have it.
+_AGAIN = """
+trap 'kill $worker; wait $worker; exit' TERM
+while :; do "$@" & worker=$!; wait $worker; sleep 0.2; done
+"""
 
 
 def why_nothing_can_be_hidden() -> str | None:
@@ -116,6 +121,7 @@ def _started(
 ) -> Iterator[None]:
     command = [
         *(["unshare", "-m", "sh", "-c", ELSEWHERE, "sh"] if elsewhere else []),
+        *(["sh", "-c", _AGAIN, "sh"] if elsewhere else []),
         str(java.executable),
         "-Xmx256m",
         "-XX:TieredStopAtLevel=1",

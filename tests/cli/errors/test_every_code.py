@@ -44,7 +44,7 @@ ELSEWHERE = {
         ("tests/cli/test_contracts.py", "a contract that is broken, or is none"),
     ),
     **dict.fromkeys(
-        ("E1680", "E1681", "E1682"),
+        ("E1675", "E1680", "E1681", "E1682"),
         ("tests/engine/test_pieces_of_executors.py", "a worker that lacks something"),
     ),
     "E1670": ("tests/engine/test_pieces_of_executors.py", "a server that reads it otherwise"),

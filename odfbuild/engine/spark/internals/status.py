@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
+def release() -> str:
+    """The release of Spark of this process, which may be a worker's."""
+    import pyspark
+
+    return str(pyspark.__version__)
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """How far a stage is."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import InputSlices
 from odfbuild.engine.in_pieces import PiecesTask, StorageAddress, WrittenPiece
+from odfbuild.engine.release import release_of_spark
 from odfbuild.engine.spark.connect.expression_text import NotExpressible
 from odfbuild.engine.spark.connect.remote import over_tasks
 from odfbuild.engine.spark.connect.workers import cores
@@ -233,7 +234,7 @@ def _check_workers(spark: SparkSession, place: Workplace, data: DataSlice | None
     Asked again where other workers have come, which servers of Spark Connect do not tell. One may
     come later still; each task fails where it cannot read or write.
     """
-    context, server, cluster = spark.sparkContext, place.server, place.cluster
+    context, server = spark.sparkContext, place.server
     known = context if server is None else server
     addresses = executor_addresses(context) if server is None else frozenset[str]()
     now = (place.storage, addresses, place.only_reads)
@@ -246,33 +247,49 @@ def _check_workers(spark: SparkSession, place: Workplace, data: DataSlice | None
     numbers = (server or spark).range(0, number, 1, number)
     rows = numbers.mapInArrow(look, ddl(tasks.SEEN)).collect()
     storage = _storage(place.storage)
-    seen = {file.name for file in storage.files(PROBES)} if token else {None}
+    seen: Set[str | None] = {e.name for e in storage.files(PROBES)} if token else {None}
     for row in rows if token else ():
         storage.discard(row.written)
     for row in rows:
-        if row.release != pa.__version__:
-            raise EngineProblem(
-                f"a worker of {cluster} has PyArrow {row.release}, and this machine has "
-                f"{pa.__version__}, so that equal records would become other files",
-                code="E1681",
-                notes=("nothing was committed",),
-                help=f"install pyarrow=={pa.__version__} on all workers; {_OR_NOT}",
-            )
-        if row.written not in seen or (data is not None and row.size != data.size):
-            why = f"it wrote {row.written}, which is not there"
-            if data is not None and row.size != data.size:
-                found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
-                why = f"of object {data.physical_hash} it sees {found}"
-            raise EngineProblem(
-                f"a worker of {cluster} does not see what this machine sees in "
-                f"{place.storage.address}",
-                code="E1682",
-                notes=(why, "nothing was committed"),
-                help="let workers use the same endpoint, such as by "
-                "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
-                f"be a folder that all workers see; {_OR_NOT}",
-            )
+        check_seen(row, place, data, seen)
     _LOOKED[known] = now
+
+
+def check_seen(row: Any, place: Workplace, data: DataSlice | None, there: Set[str | None]) -> None:
+    """Raise `EngineProblem` unless a worker that told `SEEN` can do it.
+
+    `there` are the objects that this machine finds where workers wrote theirs.
+    """
+    if row.pyspark != (release := release_of_spark()):
+        raise EngineProblem(
+            f"a worker of {place.cluster} has Spark {row.pyspark}, and this machine has {release}, "
+            "so that equal queries could have other results",
+            code="E1675",
+            notes=("nothing was committed",),
+            help=f"install Spark {release} on all workers; {_OR_NOT}",
+        )
+    if row.pyarrow != pa.__version__:
+        raise EngineProblem(
+            f"a worker of {place.cluster} has PyArrow {row.pyarrow}, and this machine has "
+            f"{pa.__version__}, so that equal records would become other files",
+            code="E1681",
+            notes=("nothing was committed",),
+            help=f"install pyarrow=={pa.__version__} on all workers; {_OR_NOT}",
+        )
+    if row.written not in there or (data is not None and row.size != data.size):
+        why = f"it wrote {row.written}, which is not there"
+        if data is not None and row.size != data.size:
+            found = "no such object" if row.size is None else f"one of {row.size:,} bytes"
+            why = f"of object {data.physical_hash} it sees {found}"
+        raise EngineProblem(
+            f"a worker of {place.cluster} does not see what this machine sees in "
+            f"{place.storage.address}",
+            code="E1682",
+            notes=(why, "nothing was committed"),
+            help="let workers use the same endpoint, such as by "
+            "spark.executorEnv.AWS_ENDPOINT_URL in `engine.conf`; a storage in a folder must "
+            f"be a folder that all workers see; {_OR_NOT}",
+        )
 
 
 def check_stored(dataset: str, where: StorageAddress, pieces: Iterable[WrittenPiece]) -> None:

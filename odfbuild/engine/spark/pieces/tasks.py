@@ -29,6 +29,7 @@ from odfbuild.engine.contract import SliceFile
 from odfbuild.engine.event_windows import EventWindows, count_late
 from odfbuild.engine.in_pieces import Recorded, StorageAddress
 from odfbuild.engine.slice import StagedSlice, write_records
+from odfbuild.engine.spark.internals.status import release
 from odfbuild.errors import Code, EngineProblem, EnvironmentProblem, OdfbuildError
 from odfbuild.odf.chain.step import PromisedSlice
 from odfbuild.odf.model import DataSlice
@@ -70,8 +71,15 @@ DAMAGE = pa.schema(
 """What a task tells of an object: nothing but its number where it is whole."""
 LATE = pa.schema([("records", pa.int64())])
 """What a task tells of late records."""
-SEEN = pa.schema([("release", pa.string()), ("size", pa.int64()), ("written", pa.string())])
-"""What a worker tells: its release of PyArrow, the bytes of an object, and what it wrote there."""
+SEEN = pa.schema(
+    [
+        ("pyspark", pa.string()),
+        ("pyarrow", pa.string()),
+        ("size", pa.int64()),
+        ("written", pa.string()),
+    ]
+)
+"""What a worker tells: its releases, the bytes of an object, and what it wrote there."""
 
 
 class Reading(Value):
@@ -145,7 +153,8 @@ def look(
         name = token and f"{PROBES}/{token}-{_number()}"
         if name:
             there.write(name, b"odfbuild")
-    yield pa.record_batch([[pa.__version__], [size], [name]], schema=SEEN)
+    told = [[release()], [pa.__version__], [size], [name]]
+    yield pa.record_batch(told, schema=SEEN)
 
 
 def read(how: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
