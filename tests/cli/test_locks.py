@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
+from typing import Any
 
 import pytest
 
+from odfbuild.store import claims
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.cli.wrong.spoil import PUSHED, PUSHED_TO
@@ -109,12 +110,26 @@ def test_every_verb_that_claims_a_dataset_waits_for_it_and_says_so(
         monkeypatch.setattr("odfbuild.engine.release.engine_version", lambda: "99.0")
     names = ("root", "derived", "pushed")
     with held(odfbuild.root, *names) as process:
-        assert process.stdin is not None
-        Timer(0.4, process.stdin.close).start()
+        let_go_when_awaited(process, monkeypatch)
         said = odfbuild(*CLAIMING[verb])
     assert "E0702" not in said.err
     assert "Waiting up to 600 s for '" in said.err
     assert f"process {process.pid}, since " in said.err
+
+
+def let_go_when_awaited(process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the process of `held` when a command has told that it waits for it."""
+
+    def waiting(tell: Callable[[Any], None], **more: Any) -> claims.Waiting:
+        def told(found: Any) -> None:
+            tell(found)
+            assert process.stdin is not None
+            process.stdin.close()
+
+        return made(tell=told, **more)
+
+    made = claims.Waiting
+    monkeypatch.setattr(claims, "Waiting", waiting)
 
 
 @pytest.mark.parametrize("verb", CLAIMING)

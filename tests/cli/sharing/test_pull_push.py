@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.cli.real import ANSI, BINARY
 from tests.cli.repository import git, own_configuration
-from tests.cli.test_locks import held
+from tests.cli.test_locks import held, let_go_when_awaited
 from tests.cli.test_screens import record
 from tests.exchange.repositories.chains import create, with_object, workspace
 from tests.exchange.repositories.two_projects import Pair
@@ -218,8 +217,7 @@ def test_a_pull_waits_for_a_dataset_that_another_process_works_on(pair: Pair) ->
     with held(pair.ours, "acme/root") as process:
         said = pair.we("pull", "acme/root", "--lock-timeout", "0")
         assert (said.code, "error[E0702]" in said.err) == (9, True)
-        assert process.stdin is not None
-        Timer(0.4, process.stdin.close).start()
+        let_go_when_awaited(process, pair.monkeypatch)
         said = pair.we("pull", "acme/root")
     assert (said.code, "Waiting up to 600 s for 'acme/root'" in said.err) == (0, True)
 
