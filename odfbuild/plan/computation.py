@@ -17,7 +17,7 @@ from odfbuild.plan.expected_input import Amount
 from odfbuild.plan.expected_input import total as all_of
 from odfbuild.plan.ways import Computation, Way
 from odfbuild.sql.forecast import steps_of
-from odfbuild.sql.increments.parts import FEWEST, most_affected
+from odfbuild.sql.increments.parts import is_long, most_affected
 from odfbuild.sql.translate.runnable import is_spark
 from odfbuild.values import Value
 
@@ -51,7 +51,7 @@ def computation_of(
     new = all_of([each.new for each in inputs])
     before = sum(each.state.records for each in inputs if each.state)
     whole = Amount(before, before) + all_of([each.coming for each in inputs])
-    if whole.most is not None and whole.most < FEWEST:
+    if whole.most is not None and not is_long(whole.most):
         return None, whole
     if projection is None or not projection.ever_ran:
         why = "it is computed for the first time"

@@ -13,7 +13,7 @@ import pytest
 from odfbuild.engine import affected_records
 from odfbuild.engine.spark.queries import changes_of_parts, totals, transform
 from odfbuild.inspect.verify import reproduce
-from odfbuild.sql.increments import one_by_one
+from odfbuild.sql.increments import one_by_one, parts
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
@@ -24,8 +24,9 @@ VALUES = 1_000
 
 
 @pytest.fixture
-def program(near: Callable[[Path], Tiny], tmp_path: Path) -> Tiny:
+def program(near: Callable[[Path], Tiny], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """A project with a long history, and a count for each of a thousand values."""
+    monkeypatch.setattr(parts, "FEWEST", RECORDS)
     tiny = near(tmp_path / "tiny")
     tiny.derive("derived", f"{COUNTS} GROUP BY value")
     bring(tiny, "1.csv", 0, RECORDS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild.sql.increments import parts
 from tests.apply.test_affected_records import RECORDS, applied, bring
 from tests.apply.tiny import Tiny
 from tests.report.golden import assert_golden
@@ -31,8 +32,9 @@ QUERIES = {"totals": TOTALS, "keys": KEYS, "whole": ALL, "joined": ROWS, "mean":
 
 
 @pytest.fixture
-def program(near: Callable[[Path], Tiny], tmp_path: Path) -> Tiny:
+def program(near: Callable[[Path], Tiny], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """Changelogs behind a long history, and new records that nobody has read yet."""
+    monkeypatch.setattr(parts, "FEWEST", RECORDS)
     tiny = near(tmp_path / "tiny")
     (tiny.root / "datasets" / "derived.yaml").unlink()
     for name, query in QUERIES.items():

@@ -21,7 +21,7 @@ KEYS = f"{MAX}, name, COUNT(DISTINCT id) AS n FROM orders GROUP BY name"
 WHOLE = f"{MAX}, COUNT(DISTINCT id % 9) AS n FROM orders"
 DISTINCT = f"{MAX}, COUNT(DISTINCT id) AS n FROM orders"
 COUNT = f"{MAX}, COUNT(*) AS n FROM orders"
-OLD, NEW = 200_000, 1_240
+OLD, NEW = 1_000_000, 1_240
 
 
 def world(

@@ -49,7 +49,7 @@ class Policy(Value):
     )
     incremental: Annotated[Incremental, Fits(default="preferred")] | None = setting(
         None,
-        "`required` refuses a step that is computed over all of 100,000 or more records although "
+        "`required` refuses a step that is computed over all of 500,000 or more records although "
         "few of them are new",
     )
     max_records: Annotated[int, Fits(minimum=1)] | None = setting(
