@@ -97,10 +97,9 @@ class _Levels(PlanInputs):
         if self.is_static(plan):
             self.reads_more = True
             return
-        inner_plans = list(self._reader.inner_plans(plan))
-        if not all(map(self.is_static, inner_plans)) and self._reader.is_correlated(plan):
+        if not all(map(self.is_static, self._reader.correlated_plans(plan))):
             raise Undivided("a subquery compares groups with records", plan, "")
-        for number, inner in enumerate(inner_plans):
+        for number, inner in enumerate(self._reader.inner_plans(plan)):
             self.of_all |= not self.is_static(inner)
             self.look(inner, (*at, -1 - number))
         if plan.kind == "Aggregate":

@@ -138,8 +138,8 @@ class Reader(Protocol):
         """Plans of subqueries in the expressions of a plan."""
         ...
 
-    def is_correlated(self, plan: Any) -> bool:
-        """Whether subqueries in the expressions of a plan refer to its own columns."""
+    def correlated_plans(self, plan: Any) -> Iterator[Any]:
+        """The inner plans of a plan that refer to its own columns."""
         ...
 
 

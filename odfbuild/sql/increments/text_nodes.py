@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 CORRELATED = "correlated"
+ABOVE = "above"
+"""Joins that stand below groups here, and above them in the query."""
 """Tells joins that stand for correlated subqueries from others."""
 
 
@@ -113,9 +115,14 @@ class Texts:
         """Plans of subqueries in the expressions of a plan."""
         yield from plan.inner
 
-    def is_correlated(self, plan: TextNode) -> bool:
-        """Those that are correlated are joins."""
-        return plan.kind == "Join" and plan.tag == CORRELATED
+    def correlated_plans(self, plan: TextNode) -> Iterator[TextNode]:
+        """They are sides of joins."""
+        if plan.kind == "Join" and plan.tag == CORRELATED:
+            yield plan.right
+        below = plan.child if plan.kind == "Aggregate" else None
+        while below is not None and below.kind == "Join" and below.tag == ABOVE:
+            yield below.right
+            below = below.left
 
 
 # --- Types ---

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from odfbuild.sql.increments.text_expressions import references, substituted
-from odfbuild.sql.increments.text_nodes import Origin, TextNode
+from odfbuild.sql.increments.text_nodes import ABOVE, Origin, TextNode
 
 HALF = ("LeftSemi", "LeftAnti")
 """Joins that give no column of the right side."""
@@ -99,7 +99,7 @@ def joined(
             # Groups that go have no other rows than those that go.
             pairs = [(shown(each), value_of(each)) for each in left.columns if each.id in keys]
             below = [substituted(each, pairs) for each in conditions]
-            return replace(left, children=[joined(left.child, right, kind, below, place, tag)])
+            return replace(left, children=[joined(left.child, right, kind, below, place, ABOVE)])
     output = [*left.output] if kind in (*HALF, "ExistenceJoin") else [*left.output, *right.output]
     return TextNode(
         kind="Join",

@@ -239,9 +239,11 @@ class Catalyst:
         for each in expression.children:
             yield from self._subqueries(each)
 
-    def is_correlated(self, plan: Node) -> bool:
-        """Whether subqueries in the expressions of a plan refer to its own columns."""
-        return any(not each._java.outerAttrs().isEmpty() for each in self.subqueries(plan))
+    def correlated_plans(self, plan: Node) -> Iterator[Node]:
+        """The `inner_plans` of a plan that refer to its own columns."""
+        for asked, inner in zip(self.subqueries(plan), self.inner_plans(plan), strict=True):
+            if not asked._java.outerAttrs().isEmpty():
+                yield inner
 
     def functions(self) -> dict[str, tuple[str, str]]:
         """Built-in functions by name: the class behind each, and the group that it is in."""

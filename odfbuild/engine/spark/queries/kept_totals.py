@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,7 +77,8 @@ class _Level:
 
     def __init__(self, spark: SparkSession, given: TransformTask, level: Level) -> None:
         self.level = level
-        self.totals = Totals(spark, cast("Node", level.grouped), level.paths)
+        assert isinstance(level.grouped, Node), "found in a plan of Spark"
+        self.totals = Totals(spark, level.grouped, level.paths)
         self.groups = _kept_groups(given, level, self.totals.keys)
         self.changed: Sequence[Path] = ()
         """Totals of the groups that a step changes."""
