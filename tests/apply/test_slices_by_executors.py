@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
@@ -291,6 +292,8 @@ class Bench:
     def here(self, root: Path, *words: str) -> str:
         """The same by the one JVM."""
         now = Timestamp.parse(NOW)
+        # A client that libraries keep may know the endpoint of a walk.
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ODFBUILD_CONFIG", str(self.machine(root)))
             patch.setattr(Timestamp, "now", lambda: now)
@@ -392,11 +395,11 @@ def records_of(root: Path, name: str) -> pa.Table:
     return pa.concat_tables(tables).drop_columns(["system_time"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def process(bench: Bench) -> Iterator[subprocess.Popen[str]]:
-    """The program with one session on the cluster."""
+    """The program with one session on the cluster, of which it holds all cores until it ends."""
     root = bench.folder / "hidden" / "walks"
-    root.mkdir()
+    root.mkdir(exist_ok=True)
     bench.configure(root, slices="executors", sliceSize="1g")
     with serving(root, bench.machine(root), bench.folder / "walks.log") as process:
         yield process
