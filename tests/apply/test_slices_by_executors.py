@@ -48,6 +48,7 @@ CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "10min",  # machines of tests are busy
 }
 FILES, ROWS = 5, 20_000
 NOW = "2026-01-01T00:00:00Z"

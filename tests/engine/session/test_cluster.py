@@ -136,3 +136,11 @@ def test_workers_that_take_no_work_are_not_waited_for_forever(
         cluster.await_workers(alone, "spark://somewhere:7077")
     assert caught.value.code == "E0908"
     assert "spark.executor.memory" in (caught.value.help or "")
+    conf = alone._jsc.sc().conf()
+    conf.set(cluster._WAITING, "1100ms")
+    try:
+        with pytest.raises(EnvironmentProblem) as caught:
+            cluster.await_workers(alone, "spark://somewhere:7077")
+    finally:
+        conf.remove(cluster._WAITING)
+    assert caught.value.notes == ("none has started an executor in 1 seconds",)

@@ -10,7 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.status import executors
+from odfbuild.engine.spark.internals.status import executors, setting_seconds
 from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 10.0
 _CONNECT_PORT = 15002
 _WORKER_SECONDS = 60.0
+_WAITING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+"""The setting by which Spark waits for executors, too, before it gives them work."""
 
 
 def check_reachable(master: str) -> None:
@@ -56,15 +58,17 @@ def check_reachable(master: str) -> None:
 
 
 def await_workers(context: SparkContext, master: str) -> None:
-    """Wait for the first executor; `EngineProblem` E0908 when none comes in a minute."""
-    deadline = time.monotonic() + _WORKER_SECONDS
+    """Wait for the first executor; `EngineProblem` E0908 when none comes in time."""
+    seconds = setting_seconds(context, _WAITING, _WORKER_SECONDS)
+    deadline = time.monotonic() + seconds
     while executors(context) < 2:  # the driver is one
         if time.monotonic() > deadline:
             raise EngineProblem(
                 f"the workers of {master} take no work",
                 code="E0908",
-                notes=(f"none has started an executor in {_WORKER_SECONDS:.0f} seconds",),
+                notes=(f"none has started an executor in {seconds:.0f} seconds",),
                 help="compare spark.executor.memory and spark.executor.cores in `engine.conf` with "
-                "what the workers have free, and let them reach spark.driver.host",
+                "what the workers have free, and let them reach spark.driver.host; where they need "
+                f"longer to start, set {_WAITING}",
             )
         time.sleep(0.1)

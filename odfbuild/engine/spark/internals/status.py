@@ -32,6 +32,12 @@ def executors(context: SparkContext) -> int:
     return len(context._jsc.sc().statusTracker().getExecutorInfos())
 
 
+def setting_seconds(context: SparkContext, name: str, default: float) -> float:
+    """A setting of Spark that is a time."""
+    conf = context._jsc.sc().conf()
+    return float(conf.getTimeAsMs(name, f"{default * 1000:.0f}ms")) / 1000
+
+
 def executor_addresses(context: SparkContext) -> frozenset[str]:
     """Where the JVMs are that take work, the driver among them."""
     found = context._jsc.sc().statusTracker().getExecutorInfos()
