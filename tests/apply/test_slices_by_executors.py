@@ -417,14 +417,14 @@ def test_whatever_a_team_does_executors_give_the_heads_of_one_jvm(
     process: subprocess.Popen[str],
     spark_engine: Engine,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     there = bench.folder / "hidden" / "walks" / f"walk-{seed}"
-    with s3_program(tmp_path / "s3") as own:
+    # What is patched within the endpoint's environment is put back before that is.
+    with s3_program(tmp_path / "s3") as own, pytest.MonkeyPatch.context() as patch:
         roots, objects = (tmp_path / there.name, there), (own, bench.objects)
         computing = spark_engine, process
-        both = SideBySide(roots, objects, seed, computing, monkeypatch, capsys)
+        both = SideBySide(roots, objects, seed, computing, patch, capsys)
         both.go(steps)
     assert "executors wrote" in "".join(both.said)
 
