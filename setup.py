@@ -51,7 +51,7 @@ def readme() -> str:
 
 
 class BuildCompact(build_py):
-    """Schemas without the white space for people, and scripts of the site compressed.
+    """Schemas without the white space for people; scripts of the site and texts compressed.
 
     That is more than half of their bytes.
     """
@@ -62,7 +62,9 @@ class BuildCompact(build_py):
         for file in Path(self.build_lib).glob("odfbuild/_resources/schemas/*.json"):
             schema = json.loads(file.read_text(encoding="utf-8"))
             file.write_text(json.dumps(schema, separators=(",", ":"), ensure_ascii=False), "utf-8")
-        for file in Path(self.build_lib).glob("odfbuild/_resources/vendored/*.*s"):
+        built = Path(self.build_lib) / "odfbuild"
+        texts = built / "report" / "error_codes.yaml"
+        for file in (texts, *built.glob("_resources/vendored/*.*s")):
             compressed = gzip.compress(file.read_bytes(), mtime=0)
             file.with_name(f"{file.name}.gz").write_bytes(compressed)
             file.unlink()

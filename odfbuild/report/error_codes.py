@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
+from odfbuild.project.resources import error_texts
 from odfbuild.project.yaml.source import read_documents
 from odfbuild.values import Value
 
@@ -48,8 +48,7 @@ class ErrorCode(Value):
 
 def error_codes() -> dict[str, ErrorCode]:
     """All entries by their code, in order; a code or a key that is there twice is refused."""
-    text = files(__package__).joinpath("error_codes.yaml").read_text("utf-8")
-    (found,) = read_documents(text, "error_codes.yaml")
+    (found,) = read_documents(error_texts(), "error_codes.yaml")
     return {code: ErrorCode(code, **entry) for code, entry in found.items()}
 
 

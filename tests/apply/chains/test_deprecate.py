@@ -10,7 +10,7 @@ from odfbuild.apply.definitions import by_another_engine
 from odfbuild.cli.exit_codes import EXIT_MISMATCH
 from odfbuild.engine import release
 from odfbuild.engine.contract import TransformResult, TransformTask
-from odfbuild.inspect.verify import reproduce
+from odfbuild.inspect.verify import step_findings
 from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformSql
 from odfbuild.survey import survey
 from tests.apply.in_process import Program, share
@@ -31,7 +31,7 @@ class Other(PlainEngine):
 
 def install(version: str, monkeypatch: pytest.MonkeyPatch, engine: PlainEngine) -> None:
     share(engine, monkeypatch)
-    for module in (release, survey, reproduce):
+    for module in (release, survey, step_findings):
         monkeypatch.setattr(module, "engine_version", lambda: version)
 
 
