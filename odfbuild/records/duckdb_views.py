@@ -87,7 +87,10 @@ def files_sql(
     footers = list(map(pq.read_metadata, files))
     layouts = [footer.schema.to_arrow_schema() for footer in footers]
     there = {name for layout in layouts for name in layout.names}
-    hiding = any(has_floating(each) and may_hide_nan(footers[n]) for n, each in enumerate(layouts))
+    hiding = any(
+        has_floating(layout) and may_hide_nan(file, footer)
+        for file, footer, layout in zip(files, footers, layouts, strict=True)
+    )
     guarded = [each.name for each in schema if hiding and has_floating(pa.schema([each]))]
     columns = ", ".join(
         f"CAST({_read(name, guarded) if name in there else 'NULL'} AS {kind}) AS {quote(name)}"

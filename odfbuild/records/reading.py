@@ -62,7 +62,7 @@ def read_backwards(
         return
     for each in reversed(_that_may_fit(stored, condition)):
         with _opened(each) as file:
-            told = None if may_hide_nan(file.metadata) else condition
+            told = None if may_hide_nan(path_of(each), file.metadata) else condition
         groups = _fragment(each).split_by_row_group(told, stored.schema)
         for part in reversed(groups):
             yield _filtered(each, part, stored, names, condition, BATCH_ROWS)
@@ -129,7 +129,7 @@ def _filtered(
         groups = [group.id for group in fragment.row_groups]
         # Conditions may be about any column, and about text that is no dictionary.
         rows = rows_written_out(_claims(each, file, groups, None), rows)
-        hides = may_hide_nan(file.metadata)
+        hides = may_hide_nan(path_of(each), file.metadata)
     how = {"batch_size": rows, "batch_readahead": 2, "use_threads": rows == BATCH_ROWS}
     chosen = {"schema": stored.schema, "columns": list(names), "filter": condition}
     if hides:  # records are asked, not the statistics of the file

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 
 from odfbuild.odf.multihash import SHA3_256, Multihash
 from odfbuild.odf.vocabulary import Vocabulary
+from odfbuild.records.footer import check_footer
 from odfbuild.records.pipeline import Worker
+from odfbuild.records.thrift import Excess
 
 _READ_BYTES = 1 << 20
 
@@ -33,8 +35,15 @@ def with_statistics(schema: pa.Schema) -> bool | list[str]:
     return [f.name for f in schema if not has_floating(pa.schema([f]))]
 
 
-def may_hide_nan(file: pq.FileMetaData) -> bool:
-    """Whether a file tells the least and the greatest of floating numbers, as others write them."""
+def may_hide_nan(path: Path, file: pq.FileMetaData) -> bool:
+    """Whether a file tells the least and the greatest of floating numbers, as others write them.
+
+    Of a footer that PyArrow cannot be asked about, nobody can tell.
+    """
+    try:
+        check_footer(path, file)
+    except Excess:
+        return True
     return any(
         column.physical_type in ("FLOAT", "DOUBLE") and column.is_stats_set
         for group in map(file.row_group, range(file.num_row_groups))
