@@ -1,7 +1,8 @@
 """Lead a unix socket to a port of this machine: `relay.py SOCKET PORT…`.
 
 Runs by itself in the network of a container, whose files it does not see: it imports nothing of
-ours. It listens as soon as one of the ports takes connections.
+ours. It listens as soon as one of the ports takes connections, and ends when the folder of the
+socket is gone, which the next run removes where this one was killed.
 """
 
 from __future__ import annotations
@@ -14,17 +15,24 @@ import threading
 import time
 
 _PAUSE = 0.02
+_LOOK_SECONDS = 1.0
 
 
 def main(path: str, ports: list[int]) -> None:
-    """Relay until killed."""
-    port = _open_port(ports)
+    """Relay until killed, or until nobody wants it any more."""
+    port = _open_port(path, ports)
+    if port is None:
+        return
     server = socket.socket(socket.AF_UNIX)
     server.bind(f"{path}.new")
     server.listen()
     os.rename(f"{path}.new", path)  # noqa: PTH104
-    while True:
-        near, _ = server.accept()
+    server.settimeout(_LOOK_SECONDS)
+    while _is_wanted(path):
+        try:
+            near, _ = server.accept()
+        except TimeoutError:
+            continue
         far = _connected(port)
         if far is None:
             near.close()
@@ -33,14 +41,19 @@ def main(path: str, ports: list[int]) -> None:
             threading.Thread(target=_pump, args=(source, target), daemon=True).start()
 
 
-def _open_port(ports: list[int]) -> int:
-    while True:
+def _is_wanted(path: str) -> bool:
+    return os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120
+
+
+def _open_port(path: str, ports: list[int]) -> int | None:
+    while _is_wanted(path):
         for port in ports:
             found = _connected(port)
             if found is not None:
                 found.close()
                 return port
         time.sleep(_PAUSE)
+    return None
 
 
 def _connected(port: int) -> socket.socket | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from odfbuild.engine.process import relay
 from odfbuild.engine.process.programs import is_gone, owner, socket_folder, sweep_folders
 from tests.engine.process.project import Remote, remote
 
@@ -176,3 +179,22 @@ from tests.engine.process.project import OnlySpark
 module.start_engine = lambda *_: OnlySpark()
 main()
 """
+
+
+@pytest.mark.parametrize("open", [True, False], ids=["listening", "waiting for a port"])
+def test_a_relay_ends_when_its_folder_is_gone(tmp_path: Path, open: bool) -> None:
+    """As that of a killed run is, which the next one removes."""
+    folder = tmp_path / "of"
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if not open:
+            server.close()
+        command = [sys.executable, "-I", "-S", relay.__file__, str(folder / "relay"), str(port)]
+        with subprocess.Popen(command) as process:
+            while open and not (folder / "relay").exists():
+                time.sleep(0.01)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.5)
+            shutil.rmtree(folder)
+            assert process.wait(60) == 0
