@@ -20,7 +20,7 @@ from odfbuild.apply.whole_steps import StoredStep
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.request import StepInput, is_computed
 from odfbuild.engine.settings import EngineSettings, bytes_of, in_force
-from odfbuild.engine.stored_steps import Step, are_stored, is_personal
+from odfbuild.engine.stored_steps import StepRequests, are_stored, is_personal
 from odfbuild.odf.chain.step import InputStep, in_pieces, interval_between
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.plan.ways import Computation
@@ -78,7 +78,7 @@ def _in_pieces(
     """Run a step as one for each piece of its input."""
     storage = transaction.workspace.storage
     assert storage is not None, "asked before"
-    step = Step(transaction.alias, transaction.state, storage, transaction.system_time)
+    step = StepRequests(transaction.alias, transaction.state, storage, transaction.system_time)
     result = step.columns(engine(), [each])
     if result is None:
         return None

@@ -14,7 +14,7 @@ from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.request import StepInput
-from odfbuild.engine.stored_steps import Step, slices_before, stored_input
+from odfbuild.engine.stored_steps import StepRequests, slices_before, stored_input
 from odfbuild.odf.model import DataSlice
 from odfbuild.odf.vocabulary import vocabulary_of
 from odfbuild.wording import count
@@ -42,7 +42,7 @@ class StoredStep:
         workspace, state = transaction.workspace, transaction.state
         transform, storage = state.transform, workspace.storage
         assert transform is not None and storage is not None, "asked before"
-        step = Step(transaction.alias, state, storage, transaction.system_time)
+        step = StepRequests(transaction.alias, state, storage, transaction.system_time)
         result = step.columns(engine(), self._inputs)
         if result is None:
             return None

@@ -78,7 +78,7 @@ def _promised(
     return interval.promised_slices if interval is not None else ()
 
 
-class Step(Value):
+class StepRequests(Value):
     """The next step, or steps, of `dataset`, which says `state`; committed at `system_time`."""
 
     dataset: str

@@ -18,7 +18,7 @@ from odfbuild.engine.in_pieces import CheckTask, Recorded, StorageAddress, Writt
 from odfbuild.engine.request import as_limited, is_computed
 from odfbuild.engine.settings import EngineSettings, in_force
 from odfbuild.engine.stored_steps import (
-    Step,
+    StepRequests,
     are_stored,
     is_personal,
     slices_before,
@@ -205,8 +205,8 @@ class Executors:
     def _are_large(self, slices: Sequence[DataSlice]) -> bool:
         return self._settings.by_executors(sum(data.size for data in slices))
 
-    def _step(self, store: DatasetStore, replay: Replay) -> Step:
-        return Step(store.name, replay.before, self._storage, replay.system_time)
+    def _step(self, store: DatasetStore, replay: Replay) -> StepRequests:
+        return StepRequests(store.name, replay.before, self._storage, replay.system_time)
 
 
 def executors_of(
@@ -225,5 +225,5 @@ def executors_of(
 _MUCH = 1 << 62
 
 
-def _recorded(step: Step, replay: Replay) -> Recorded:
+def _recorded(step: StepRequests, replay: Replay) -> Recorded:
     return Recorded(replay.recorded.new_data, step.first_offset, step.system_time)

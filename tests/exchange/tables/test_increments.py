@@ -112,7 +112,7 @@ def test_a_retraction_that_comes_before_its_record_takes_it_away(
 def test_readers_find_partitions_whatever_their_values_begin_with(
     format: Format, tmp_path: Path
 ) -> None:
-    """Files whose names begin with a dot or a line are hidden for readers of folders."""
+    """Files whose names begin with a dot or an underscore are hidden for readers of folders."""
     lake = Lake(tmp_path, format.settings)
     for _ in range(2):
         lake.append(("_a", 1, 0.5), (".b", 2, 0.5), ("..", 3, 0.5), (" c", 4, 0.5), ("d", 5, 0.5))

@@ -12,7 +12,7 @@ import tempfile
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from odfbuild.engine.contract import InputSlices
@@ -33,12 +33,18 @@ _KEPT_BYTES = 1 << 30
 _Key = tuple[object, ...]
 
 
+class _State(NamedTuple):
+    folder: Path
+    plan: Node
+    size: int
+
+
 class SharedStates:
     """Those of a session, with files in `folder`; the ones asked for last stand at the end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._kept: OrderedDict[_Key, tuple[Path, Node]] = OrderedDict()
+        self._kept: OrderedDict[_Key, _State] = OrderedDict()
         self._used: WeakKeyDictionary[SparkSession, set[_Key]] = WeakKeyDictionary()
         self._lock = Lock()
 
@@ -49,28 +55,28 @@ class SharedStates:
         seen = [(name, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in stats]
         key = (each.alias, each.last, each.vocab, str(each.schema), tuple(seen))
         with self._lock:
+            self._used.setdefault(spark, set()).add(key)
             if key not in self._kept:
                 folder = Path(tempfile.mkdtemp(dir=self.folder))
-                self._kept[key] = folder, plan_of(state(spark, each, files, folder))
+                plan = plan_of(state(spark, each, files, folder))
+                size = sum(file.stat().st_size for file in folder.rglob("*"))
+                self._kept[key] = _State(folder, plan, size)
             else:
                 read_every_row(spark, each.schema)
             self._kept.move_to_end(key)
-            self._used.setdefault(spark, set()).add(key)
             self._let_go()
-            return self._kept[key][1]
+            return self._kept[key].plan
 
     def _let_go(self) -> None:
         """Of those that nobody has asked for for long, and that no request uses."""
         used = set().union(*self._used.values())
-        sizes = {
-            key: sum(file.stat().st_size for file in folder.rglob("*"))
-            for key, (folder, _) in self._kept.items()
-        }
+        size = sum(each.size for each in self._kept.values())
         for key in [key for key in self._kept if key not in used]:
-            if sum(sizes.values()) <= _KEPT_BYTES and len(sizes) <= _KEPT_STATES:
+            if size <= _KEPT_BYTES and len(self._kept) <= _KEPT_STATES:
                 return
-            del sizes[key]
-            shutil.rmtree(self._kept.pop(key)[0], ignore_errors=True)
+            gone = self._kept.pop(key)
+            size -= gone.size
+            shutil.rmtree(gone.folder, ignore_errors=True)
 
 
 _of_session: WeakKeyDictionary[SparkContext, SharedStates] = WeakKeyDictionary()

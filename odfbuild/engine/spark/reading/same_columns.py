@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from odfbuild.engine.spark.reading.csv_header import first_row, split
+from odfbuild.engine.spark.reading.plain_text import Unclear
 from odfbuild.engine.spark.reading.source_text import SourceText
 from odfbuild.odf.model import ReadStep, ReadStepCsv
 
@@ -28,10 +29,6 @@ _CELLS = {
 _VALUES = {bool: "boolean", int: "whole", float: "fraction", str: "text"}
 
 
-class _UnclearError(Exception):
-    """Only Spark knows what it makes of a file."""
-
-
 def have_same_columns(texts: Sequence[SourceText], read: ReadStep) -> bool:
     """Whether all files surely have the columns of the first, by name, order and type."""
     if len(texts) == 1:
@@ -39,25 +36,25 @@ def have_same_columns(texts: Sequence[SourceText], read: ReadStep) -> bool:
     try:
         first = _forms(texts[0], read)
         return all(_forms(each, read) == first for each in texts[1:])
-    except (_UnclearError, ValueError, RecursionError):
+    except (Unclear, ValueError, RecursionError):
         return False
 
 
 def _forms(text: SourceText, read: ReadStep) -> list[tuple[str, str]]:
     """The columns of a file in their order, with the form that all their values have."""
     if text.file.stat().st_size > _MOST_BYTES:
-        raise _UnclearError
+        raise Unclear
     found: dict[str, str] = {}
     for row in _cells(text, read) if isinstance(read, ReadStepCsv) else _members(text):
         if len({name for name, _ in row}) < len(row):
-            raise _UnclearError
+            raise Unclear
         for name, form in row:
             if found.setdefault(name, form) != form and form:
                 if found[name]:
-                    raise _UnclearError
+                    raise Unclear
                 found[name] = form
     if not found or not all(found.values()):
-        raise _UnclearError
+        raise Unclear
     return list(found.items())
 
 
@@ -71,7 +68,7 @@ def _cells(text: SourceText, read: ReadStepCsv) -> Iterator[list[tuple[str, str]
     for line in lines[1:] if read.header else lines:
         cells = split(line, read)
         if len(cells) != len(names):
-            raise _UnclearError
+            raise Unclear
         forms = ["" if cell in ("", read.null_value) else _form_of(cell) for cell in cells]
         yield list(zip(names, forms, strict=True))
 
@@ -80,14 +77,14 @@ def _form_of(cell: str) -> str:
     for form, pattern in _CELLS.items():
         if pattern.fullmatch(cell):
             return form
-    raise _UnclearError
+    raise Unclear
 
 
 def _members(text: SourceText) -> Iterator[list[tuple[str, str]]]:
     for _, line in text.lines():
         members = json.loads(line, object_pairs_hook=_Pairs, parse_constant=_refuse)
         if not isinstance(members, _Pairs):
-            raise _UnclearError
+            raise Unclear
         yield [(name, _form_of_value(value)) for name, value in members]
 
 
@@ -97,12 +94,12 @@ def _form_of_value(value: object) -> str:
         return ""
     form = _VALUES.get(type(value))
     if form is None or (isinstance(value, int) and not -(2**63) <= value < 2**63):
-        raise _UnclearError
+        raise Unclear
     return form
 
 
 def _refuse(constant: str) -> None:
-    raise _UnclearError
+    raise Unclear
 
 
 class _Pairs(list[tuple[str, object]]):
